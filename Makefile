@@ -132,6 +132,8 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/memory.py --calls 200000
 	$(BIN)/python tests/robustness/threads.py --calls 5000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
+	$(BIN)/python tests/differential/deopt.py --guards 3 --drawn 2
+	$(BIN)/python tests/robustness/machine_code.py --nodes 300
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
 	$(BIN)/python tests/kills/campaign.py --kills 8
 	$(BIN)/python tests/migration/kill_store.py --kills 12
@@ -169,6 +171,16 @@ proof-replay: build ## ten thousand recorded executions of all nodes with effect
 
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
 	$(BIN)/python tests/robustness/memory.py
+
+.PHONY: proof-deopt proof-code-memory bench-jit
+proof-deopt: build ## every guard of the machine code of every node fails once, and nothing changes; minutes
+	$(BIN)/python tests/differential/deopt.py
+
+proof-code-memory: build ## ten thousand nodes compiled to machine code and dropped in memory that does not grow; minutes
+	$(BIN)/python tests/robustness/machine_code.py
+
+bench-jit: build ## how long machine code of 50 steps takes to make, and what callers notice of it
+	$(BIN)/python tests/bench/jit_latency.py
 
 proof-threads: build ## eight threads with a million calls each, asyncio, forks: all see the same; minutes
 	$(BIN)/python tests/robustness/threads.py

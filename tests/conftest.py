@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 # Files of nodes in here are material of tests, and most are wrong on purpose: Vesper's own plugin leaves them alone.
 collect_ignore_glob = ["*.vsp"]
+
+# Machine code is made when a node is loaded, wherever a test does not say otherwise: a few calls would never be enough.
+os.environ.setdefault("VESPER_JIT", "always")
 
 settings.register_profile("vesper", derandomize=True, deadline=None, max_examples=200, print_blob=True)
 settings.load_profile("vesper")

@@ -8,6 +8,7 @@ __version__ = "0.2.0"
 
 _PLACES = {
     "BadInput": "vesper.kernels.raised",
+    "BatchError": "vesper.batch.errors",
     "ConfigError": "vesper.effects.settings",
     "ContractBroken": "vesper.kernels.raised",
     "DeclaredError": "vesper.kernels.raised",

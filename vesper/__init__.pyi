@@ -12,6 +12,7 @@ from vesper.api.node import Node as Node
 from vesper.api.outcome import ErrorInfo as ErrorInfo
 from vesper.api.outcome import InputProblem as InputProblem
 from vesper.api.outcome import Outcome as Outcome
+from vesper.batch.errors import BatchError as BatchError
 from vesper.effects.custom import effect as effect
 from vesper.effects.database import joined as joined
 from vesper.effects.performer import EffectFailed as EffectFailed

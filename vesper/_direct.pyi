@@ -54,18 +54,43 @@ the result; the code of a failure; the capability that is not granted; the limit
 
 _RawAdvanced: TypeAlias = tuple[Literal["blocked"], _RawRequest] | tuple[Literal["done"], _RawOutcome, _RawMarks]
 
+class _RawTier(TypedDict):
+    stage: Literal["off", "cold", "queued", "installed", "resting", "refused"]
+    reason: str | None
+    bytes: int
+    guards: int
+    entered: int
+    exits: int
+    rests: int
+
+class _RawTiers(TypedDict):
+    """By the ids of the nodes; `pathed` is of the first, where that form was ever asked for."""
+
+    plain: dict[str, _RawTier]
+    pathed: _RawTier | None
+
+class _RawCounters(TypedDict):
+    compiled: int
+    refused: int
+    nanoseconds: int
+    bytes: int
+
 __all__ = [
     "DEFAULT_FUEL",
     "IR_VERSION",
+    "Batches",
     "Entry",
     "Execution",
     "Flight",
     "IrRejected",
+    "NotCompiled",
     "Program",
     "Route",
+    "Way",
     "decimal_access",
     "journal_text",
     "operation_names",
+    "tier_counters",
 ]
 
 IR_VERSION: Final[int]
@@ -73,6 +98,9 @@ DEFAULT_FUEL: Final[int]
 
 class IrRejected(ValueError):
     """The bytes are not a well-formed IR document; the message says what and where."""
+
+class NotCompiled(ValueError):
+    """There is no machine code of the node; the message says why."""
 
 @final
 class Execution:
@@ -116,12 +144,42 @@ class Entry:
     def json(self, inputs: bytes, /, now: datetime | None = None) -> bytes: ...
 
 @final
+class Way:
+    """The way into a node without effects that needs no time of its start. Safe to call from any thread."""
+
+    def __new__(
+        cls, program: Program, ended: Callable[[_RawOutcome, Mapping[str, Any]], dict[str, Any]], /
+    ) -> Way:
+        """`ended` gives what a call gives, or raises, for an outcome that is not `returned` and its inputs."""
+
+    @property
+    def call(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        """A function of C with one argument."""
+
+    def map(self, many: list[Any], /) -> list[dict[str, Any]]:
+        """What `call` gives for each. An exception gets a note of the place of its inputs."""
+
+@final
 class Program:
     """One loaded node: verified, compiled, immutable, safe to call from any thread."""
 
     @staticmethod
-    def load(ir: bytes, dependencies: Sequence[bytes] = ..., /) -> Program:
-        """`dependencies` are the documents of all nodes that it calls, at any depth; others among them do no harm."""
+    def load(
+        ir: bytes,
+        dependencies: Sequence[bytes] = ...,
+        /,
+        optimise: bool = True,
+        rules: Sequence[str] | None = None,
+        *,
+        jit: str = "off",
+        jit_calls: int = 100,
+        jit_operations: int = 20_000,
+        max_code_bytes: int = ...,
+        jit_fail_guard: int | None = None,
+    ) -> Program:
+        """`dependencies` are the documents of all nodes that it calls, at any depth; others among them do no harm.
+        `rules` names those of the optimizer that are used; all, unless said, and none without `optimise`. The rest is
+        `vesper.engines.tiering.Tiering`; another `jit` than its modes raises `ValueError`."""
 
     @property
     def node_id(self) -> str: ...
@@ -134,6 +192,16 @@ class Program:
     @property
     def uses_now(self) -> bool:
         """True when an execution needs the time of its start: without it, `ValueError` is raised."""
+
+    def tier(self) -> _RawTiers:
+        """What is made of the node and of those it calls."""
+
+    def optimised_listing(self) -> str:
+        """What the optimizer makes of the node, as text."""
+
+    def look(self, what: str, /) -> str:
+        """What a call runs, as text: `ir-optimized`, `bytecode`, or machine code as `clif` or `asm`; raises
+        `NotCompiled` where there is none."""
 
     def call(
         self,
@@ -178,6 +246,40 @@ class Program:
         fuel: int | None = None,
         seconds: float | None = None,
     ) -> Execution: ...
+
+@final
+class Batches:
+    """The rows of a table, run when somebody asks for them."""
+
+    def __new__(
+        cls,
+        program: Program,
+        table: object,
+        explain: Callable[[_RawOutcome, Any], tuple[str, str, str | None, str]],
+        /,
+        *,
+        form: str,
+        decimals: str | Sequence[tuple[str, int]] | None,
+        keep: Sequence[str],
+        error_column: str,
+        threads: int,
+        now: datetime | None,
+        fuel: int | None,
+        seconds: float | None,
+    ) -> Batches:
+        """`table` speaks Arrow; it is taken over. `form` is `typed`, `spelled` or `json`, `decimals` is `text`, or
+        digits after the point by output. Raises `ValueError` where the table does not go with the node: with a message,
+        a kind (`no_input`, `no_column`, `nothing_to_keep`, `other`) and names."""
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the answer."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The answer, read once."""
+
+    def raised(self) -> BaseException | None:
+        """What Python raised while rows ran."""
 
 @final
 class Flight:
@@ -255,6 +357,9 @@ def decimal_access() -> str:
 
 def operation_names() -> list[str]:
     """Every operation this build implements, sorted."""
+
+def tier_counters() -> _RawCounters:
+    """What this process has made of nodes; programs that are gone count too, except in `bytes`."""
 
 def journal_text(value: object, other: Callable[[Any], str], /) -> str | None:
     """The text of a value in the journal; None where `vesper.journal.typed_json` has to write it. `other` writes parts

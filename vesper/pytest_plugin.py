@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".vsp"
 PROPERTIES = "properties"
-ENGINE_CHOICES = ("python", "interp", "both")
+ENGINE_CHOICES = ("python", "interp", "jit", "both")
 """The engines of `vesper.engines.registry`, which is not asked: that would load them in projects without nodes."""
 
 
@@ -76,10 +76,10 @@ def _number(config: pytest.Config, setting: str) -> int:
 
 
 def _engines(config: pytest.Config) -> dict[str, Engine]:
-    from vesper.engines.registry import ENGINES
+    from vesper.engines.registry import ENGINES, PAIR
 
     name = _engine_name(config)
-    return dict(ENGINES) if name == "both" else {name: ENGINES[name]}
+    return dict(PAIR) if name == "both" else {name: ENGINES[name]}
 
 
 # -- collection -----------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from vesper.compiler import Compiled
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Done
 from vesper.engines.outcome import EngineFault, Returned
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import ENGINES, PAIR
 from vesper.migration.compare.diverged import divergence_of
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
@@ -115,8 +115,8 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> Callable[[DoneLie | None], None]:
     """Makes the direct engine of the command lie."""
 
     def lie(at_end: DoneLie | None) -> None:
-        engines = {**ENGINES, "interp": WrongEngine(ENGINES["interp"], at_end)}
-        monkeypatch.setattr("vesper.engines.registry.ENGINES", engines)
+        engines = {**PAIR, "interp": WrongEngine(PAIR["interp"], at_end)}
+        monkeypatch.setattr("vesper.engines.registry.PAIR", engines)
 
     return lie
 

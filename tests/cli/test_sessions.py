@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.console import ROOT, Command, markdown_files, markdown_sessions, parse_session, run_session
 from vesper.compiler import compile_file
-from vesper.engines.registry import ENGINES
 from vesper.verify.differential import Verifier
+from vesper.verify.forms import COMPARED
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SESSIONS = [
@@ -44,7 +44,7 @@ def test_a_node_of_a_page_passes_its_cases(page: str, name: str, tmp_path: Path)
     compiled, bag = compile_file(tmp_path / name)
     assert compiled is not None, [each.headline for each in bag.sorted()]
     assert not bag.sorted()
-    report = Verifier(compiled, ENGINES, seed=1).run(50)
+    report = Verifier(compiled, COMPARED, seed=1).run(50)
     assert report.passed
     assert report.cases
 

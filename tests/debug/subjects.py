@@ -7,11 +7,11 @@ from pathlib import Path
 
 from vesper.compiler import Compiled, compile_file
 from vesper.debug.commands import Commands
-from vesper.debug.expressions import Loader
 from vesper.debug.session import Session
 from vesper.debug.starting import Subject, case_of, subject_of_case
 from vesper.engines.engine import Engine
 from vesper.engines.registry import ENGINES
+from vesper.trace.expressions import Loader
 
 ROOT = Path(__file__).parents[2]
 DRAWN = "tests/debug/nodes/payment_handler_v1.vsp"

@@ -12,13 +12,13 @@ import pytest
 from tests.debug.subjects import DRAWN, LOADER, PAYMENT, session, subject
 from vesper.compiler import Compiled
 from vesper.debug.breakpoints import BadBreakpoint
-from vesper.debug.expressions import BadExpression
 from vesper.debug.session import Position, Session, Why
 from vesper.debug.starting import Subject
 from vesper.debug.view import divergence_lines
 from vesper.engines.engine import Blocked, Done, Limits, Observer, Program
 from vesper.engines.registry import ENGINES
 from vesper.spec.values import Value
+from vesper.trace.expressions import BadExpression
 
 REFUND = "nodes/payments/refund_v1.vsp"
 

@@ -26,7 +26,7 @@ def test_an_editor_goes_through_a_payment_on_both_engines() -> None:
         assert stopped["reason"] == "entry"
         assert [each["name"] for each in client.ask("threads")["threads"]] == ["python", "direct"]
         stopped = client.move("continue", threadId=1)
-        assert (stopped["reason"], stopped["hitBreakpointIds"]) == ("breakpoint", [1])
+        assert (stopped["reason"], stopped["hitBreakpointIds"]) == ("breakpoint", [3001])
         assert client.frame()["line"] == client.frame(2)["line"] == 85
         for thread in (1, 2):
             assert client.variables("Inputs", thread)["amount"] == "99.99"

@@ -146,7 +146,7 @@ def test_a_breakpoint_of_a_running_service_keeps_a_trace_and_stops_nobody(
     assert node(**INPUTS).ok
     assert looks._worker is None, "without a breakpoint there is no thread"
     debug("--break-on", "input.amount > 10000", "--break-on", "state_transition:*->paid if amount == 7")
-    looks._next_look = time.monotonic()
+    looks.watch._next_look = time.monotonic()
     assert node(**{**INPUTS, "order_id": "ord_2", "idempotency_key": "k-2", "amount": "50"}).ok
     big = node(**{**INPUTS, "order_id": "ord_3", "idempotency_key": "k-3", "amount": "20000"})
     seven = node(**{**INPUTS, "order_id": "ord_4", "idempotency_key": "k-4", "amount": "7"})

@@ -8,11 +8,11 @@ import pytest
 
 from tests.debug.subjects import DRAWN, PAYMENT, compiled_node, session, subject
 from vesper.debug.answers import Unanswered
-from vesper.debug.expressions import BadExpression
 from vesper.debug.session import Position, Session, Why
 from vesper.debug.view import rows
 from vesper.debug.walk import Walk
 from vesper.engines.outcome import DeclaredError, Failed, Returned
+from vesper.trace.expressions import BadExpression
 
 CHECKOUT = "nodes/orders/checkout_v1.vsp"
 LOOPS = "nodes/orders/invoice_lines_v1.vsp"

@@ -30,8 +30,8 @@ sys.path.insert(0, str(ROOT))
 from tests.robustness.proof import PROOFS, STATE, read_json, source_hash, write_json  # noqa: E402  # after the path
 from tests.support.nodes import compiled, worked_nodes, written_for_tests  # noqa: E402
 from vesper.cli.verify_text import broken_text, case_text, difference_text, failure_text  # noqa: E402
-from vesper.engines.registry import ENGINES  # noqa: E402
 from vesper.verify.differential import Verifier  # noqa: E402
+from vesper.verify.forms import COMPARED  # noqa: E402
 from vesper.verify.programs_run import verify_programs  # noqa: E402
 from vesper.verify.regressions import save_program, save_regression  # noqa: E402
 
@@ -105,7 +105,7 @@ def examined(unit: Unit, seed: int, keep: Path) -> dict[str, Any]:
 def _node_unit(unit: Unit, seed: int, keep: Path) -> dict[str, Any]:
     assert unit.node is not None
     node = compiled(node_paths()[unit.node])
-    report = Verifier(node, ENGINES, seed + unit.first).run(unit.count)
+    report = Verifier(node, COMPARED, seed + unit.first).run(unit.count)
     failures = []
     for difference in report.differences:
         failures.append(difference_text(node, difference, save_regression(keep, node, difference)))
@@ -121,7 +121,7 @@ def _node_unit(unit: Unit, seed: int, keep: Path) -> dict[str, Any]:
 
 
 def _program_unit(unit: Unit, seed: int, keep: Path) -> dict[str, Any]:
-    report = verify_programs(ENGINES, unit.count, seed, INPUTS_EACH, first=unit.first, stop_after=PROGRAM_UNIT)
+    report = verify_programs(COMPARED, unit.count, seed, INPUTS_EACH, first=unit.first, stop_after=PROGRAM_UNIT)
     failures = []
     for failure in report.failures:
         saved, case = save_program(keep, failure.text), None
@@ -221,7 +221,7 @@ class Campaign:
         return {
             "source_hash": self.wanted["source_hash"],
             "seed": self._seed,
-            "engines": list(ENGINES),
+            "engines": list(COMPARED),
             "nodes": len(node_paths()),
             "executions": sum(each["executions"] for each in of_nodes),
             "programs": sum(each["programs"] for each in of_programs),

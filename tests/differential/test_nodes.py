@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.nodes import compiled, worked_nodes, written_for_tests
 from vesper.cli.verify_text import difference_text
-from vesper.engines.registry import ENGINES
 from vesper.verify.differential import Verifier
+from vesper.verify.forms import COMPARED
 
 INPUTS = 600
 """So that all nodes take a minute or two; `make test-nodes` draws others."""
@@ -19,7 +19,7 @@ INPUTS = 600
 @pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)
 def test_engines_agree(path: Path) -> None:
     node = compiled(path)
-    report = Verifier(node, ENGINES, seed=20261115).run(INPUTS)
+    report = Verifier(node, COMPARED, seed=20261115).run(INPUTS)
     texts = [difference_text(node, difference, None) for difference in report.differences]
     assert not texts, "\n\n" + "\n\n".join(texts)
     assert not report.case_failures

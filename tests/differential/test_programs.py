@@ -9,14 +9,14 @@ from vesper.cli.verify_text import failure_text
 from vesper.compiler import Compiled
 from vesper.engines.engine import Engine, Program
 from vesper.engines.python_engine import PythonEngine
-from vesper.engines.registry import ENGINES
 from vesper.ir import nodes as ir
+from vesper.verify.forms import COMPARED
 from vesper.verify.programs import draw_program
 from vesper.verify.programs_run import examine, verify_programs
 
 
 def test_engines_agree_on_random_programs() -> None:
-    report = verify_programs(ENGINES, count=150, seed=20261115, stop_after=5)
+    report = verify_programs(COMPARED, count=150, seed=20261115, stop_after=5)
     texts = [f"{failure_text(each, None, None)}\n\n{each.text}" for each in report.failures]
     assert not texts, "\n\n" + "\n\n".join(texts)
     assert report.programs == 150
@@ -28,7 +28,7 @@ def test_what_preconditions_say_about_null_is_known_to_the_generator() -> None:
     """This one wrote `k3 ?? k0` in its flow, under the precondition `k3 IS NOT NULL`: the checker refuses that."""
     draft = draw_program(20261115001074)
     assert "- k3 IS NOT NULL" in draft.text()
-    assert examine(draft, ENGINES, 1, inputs_each=2) is None
+    assert examine(draft, COMPARED, 1, inputs_each=2) is None
 
 
 class _ForgetsNegation:

@@ -154,13 +154,16 @@ def die_with_parent() -> None:
 
 
 def ask_corpus(task: Task) -> Result:
+    """The interpreter is asked, and then machine code: a fault of the compiler shows in that alone."""
     from tests.mutants.corpus import answer, is_same
     from vesper.engines.direct_engine import DirectEngine
+    from vesper.engines.tiering import ALWAYS
 
-    load = kept(DirectEngine().load)
+    loads = {"": kept(DirectEngine().load), "on jit: ": kept(DirectEngine(ALWAYS).load)}
     for number, (question, expected) in enumerate(zip(task.questions, task.reference, strict=True), start=1):
-        if not is_same(expected, answer(question, load)):
-            return {"by": "corpus", "what": question.name, "executions": number}
+        for engine, load in loads.items():
+            if not is_same(expected, answer(question, load)):
+                return {"by": "corpus", "what": engine + question.name, "executions": number}
     return {"by": None, "executions": len(task.questions)}
 
 
@@ -178,13 +181,11 @@ def kept(load: Callable[[Compiled], Program]) -> Callable[[Compiled], Program]:
 
 def verify(task: Task, until: float) -> Result:
     """What `vesper verify` does with nodes and with random programs, by turns, until the time is over."""
-    from vesper.engines.direct_engine import DirectEngine
-    from vesper.engines.engine import Engine
-    from vesper.engines.python_engine import PythonEngine
     from vesper.verify.differential import Verifier
+    from vesper.verify.forms import COMPARED
     from vesper.verify.programs_run import verify_programs
 
-    engines: Mapping[str, Engine] = {"python": PythonEngine(), "interp": DirectEngine()}
+    engines = COMPARED
     nodes = list(
         {id(each.compiled): each.compiled for each in task.questions if each.name.startswith("case ")}.values()
     )

@@ -15,6 +15,7 @@ from tests.support.nodes import ROOT
 from vesper import _direct
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.python_engine import PythonEngine
+from vesper.engines.tiering import ALWAYS
 
 CRATES = ROOT / "direct_runtime" / "crates"
 LIST = CRATES / "vesper-ir" / "src" / "fault.rs"
@@ -26,8 +27,9 @@ OWN = own_questions()
 @pytest.mark.parametrize("question", OWN, ids=lambda question: question.name)
 def test_the_engines_agree(question: Question) -> None:
     expected = answer(question, PythonEngine().load)
-    found = answer(question, DirectEngine().load)
-    assert is_same(expected, found), f"{expected} and {found}"
+    for engine in (DirectEngine(), DirectEngine(ALWAYS)):
+        found = answer(question, engine.load)
+        assert is_same(expected, found), f"{expected} and {found}"
     assert not isinstance(expected, str) or not expected.startswith(("raised ", "unexpected ")), expected
 
 

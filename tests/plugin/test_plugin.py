@@ -151,7 +151,7 @@ def test_settings(project: Path) -> None:
     ini.write_text("[pytest]\nvesper_collect = false\n", encoding="utf-8")
     assert _pytest(project)[0] == 5, "there is nothing to run"
     for wrong, why in (
-        ("vesper_engine = jvm", "`jvm` is none of python, interp, both"),
+        ("vesper_engine = jvm", "`jvm` is none of python, interp, jit, both"),
         ("vesper_seed = x", "`x` is no whole number"),
         ("vesper_max_examples = -1", "it must be 0 or more"),
     ):

@@ -15,6 +15,8 @@ from tests.support.payments import ORDER, Shop, founding_text
 from vesper.cli.traces_open import traces_of
 from vesper.engines.registry import ENGINES
 from vesper.replay.rerun import Unrecorded, replay
+from vesper.replay.session import Session
+from vesper.replay.shell import Shell
 from vesper.trace.model import Trace
 
 CHARGED = '{"id": "ch_9", "status": "succeeded"}'
@@ -263,3 +265,32 @@ def test_steps_of_called_nodes_and_of_loops(tmp_path: Path, monkeypatch: pytest.
     assert "`paid/mark_declined` asks for state_transition" in done.stdout
     assert "Outcome: error {" in done.stdout
     assert "Step 2: total ✓\n  value: 28.60\n" in done.stdout
+
+
+def test_a_change_may_hold_what_parts_changes(trace: Trace) -> None:
+    said = typed(
+        'modify 3 response {"id": "ch;9", "status": "succeeded"}; timeout 60s', "1", '"processing"', "n", "changes"
+    )
+    assert 'call_stripe_api.response: fails timeout -> {id: "ch;9", status: "succeeded"}' in said
+    assert "call_stripe_api.timeout: 30s -> 60s" in said
+
+
+def test_of_two_changes_one_of_which_is_wrong_none_is_made(trace: Trace) -> None:
+    said = typed("modify 3 timeout 60s; fails nonsense", "changes")
+    assert "`call_stripe_api` cannot fail with `nonsense`" in said
+    assert "nothing is changed" in said
+    assert "30s -> 60s" not in said
+
+
+def test_an_engine_that_is_not_here_is_said_at_the_prompt(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    from vesper.engines.engine import EngineUnavailable
+
+    def load(_: object) -> None:
+        raise EngineUnavailable("the extension is not built")
+
+    session = Session.open(trace)
+    lines: list[str] = []
+    shell = Shell(session, lambda _: None, lines.append, Path, lambda *_: None)
+    monkeypatch.setattr("vesper.replay.rerun.program_of", lambda *_: load(None))
+    assert not shell.obey("run interp")
+    assert lines[-1] == "the extension is not built"

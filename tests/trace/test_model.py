@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.nodes import ROOT, compiled
-from vesper.cli.run_traced import parted
 from vesper.compiler import Compiled
 from vesper.engines.outcome import ContractBroken, Returned
 from vesper.engines.registry import ENGINES
 from vesper.replay.rerun import replay
 from vesper.spec.values import plain
+from vesper.trace.difference import parted
 from vesper.trace.model import MarkKind, Trace, TraceError
 from vesper.trace.programs import program_of
 from vesper.trace.recorder import exchange_of, traced_run

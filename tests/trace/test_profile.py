@@ -1,14 +1,20 @@
-"""`vesper profile`: every step and operation has its time on every engine, and the dear ones are the dear ones."""
+"""`vesper profile`: every step and operation has its time on every engine. The clock is the test's own.
+
+What is asserted is what is timed, and what becomes of the times."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.support.journalled import invoke
 from tests.support.nodes import ROOT
+from vesper.engines.outcome import Returned
+from vesper.trace import profile
 
 NODE = """\
 node_id: uneven_v1
@@ -25,28 +31,72 @@ flow:
 """
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few rounds find a step that takes a hundred times as long."""
-    monkeypatch.setattr("vesper.trace.profile._ROUNDS", 10)
-    monkeypatch.setattr("vesper.trace.profile._REPEATS", 50)
+class Clock:
+    """Goes on only when a call says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def takes(self, seconds: float) -> Callable[[], None]:
+        def call() -> None:
+            self.now += seconds
+
+        return call
 
 
-def test_the_dear_step_is_found_on_every_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_of_all_rounds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(profile, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    slow_at_first = iter([0.5] * 10)
+
+    def warming_up() -> None:
+        clock.now += next(slow_at_first, 0.001)
+
+    found = profile._timed([clock.takes(0.002), clock.takes(0.000001), warming_up])
+    assert [round(each) for each in found] == [2_000_000, 1_000, 1_000_000]
+
+
+def test_what_a_step_costs_is_what_the_node_costs_more_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node is timed cut off before its first step, after each, and whole; noise below zero is nothing."""
+    ended: list[list[object]] = []
+
+    def timed(calls: Sequence[Callable[[], object]]) -> list[float]:
+        outcomes = [call() for call in calls]
+        assert all(isinstance(each, Returned) for each in outcomes)
+        ended.append([dict(each.value) for each in outcomes if isinstance(each, Returned)])
+        if len(calls) == 5:
+            return [10.0, 15.0, 1015.0, 1014.0, 1025.0]
+        return [100.0, *(100.0 + 1000.0 * profile._REPEATS * number for number in range(1, len(calls)))]
+
+    monkeypatch.setattr(profile, "_timed", timed)
     monkeypatch.chdir(tmp_path)
     Path("uneven_v1.vsp").write_text(NODE, encoding="utf-8")
-    done = invoke("profile", "./uneven_v1.vsp", "-i", "count=1500", "--format", "json")
+    done = invoke("profile", "./uneven_v1.vsp", "-i", "count=15", "--format", "json")
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
-    steps = {each["step"]: each["ns"] for each in said["steps"]}
-    assert list(steps) == [
-        "(inputs, constraints, preconditions)", "cheap", "dear", "return", "(outputs, postconditions, invariants)",
-    ]  # fmt: skip
-    for engine in ("python", "interp"):
-        assert max(steps, key=lambda each: steps[each][engine]) == "dear"
-    assert [each["operation"] for each in said["operations"]] == ["array.range", "integer.add"]
+    costs = {
+        "(inputs, constraints, preconditions)": 10, "cheap": 5, "dear": 1000, "return": 0,
+        "(outputs, postconditions, invariants)": 10,
+    }  # fmt: skip
+    assert {each["step"]: each["ns"] for each in said["steps"]} == {
+        name: {"python": cost, "interp": cost} for name, cost in costs.items()
+    }
+    assert said["total_ns"] == {"python": 1025, "interp": 1025}
+    # Cut off, it gives nothing; whole, what it always gives. An operation is repeated in a loop that counts.
+    assert ended[0] == ended[1] == [{"done": True}] * 4 + [{"cheap": 16, "dear": 1015}]
+    assert ended[2] == ended[3] == [{"done": profile._REPEATS}] * 3
+    times = {each["operation"]: each["ns"]["interp"] for each in said["operations"]}
+    assert times == {"array.range": 2000, "integer.add": 1000}, "the dearest first, without the empty loop"
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round: who looks at no times needs no more."""
+    monkeypatch.setattr("vesper.trace.profile._ROUNDS", 1)
+    monkeypatch.setattr("vesper.trace.profile._REPEATS", 5)
+
+
+@pytest.mark.usefixtures("at_once")
 def test_a_node_with_effects_is_timed_on_the_answers_of_a_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     node = str(ROOT / "nodes" / "shop" / "stock_release_v1.vsp")
@@ -63,3 +113,40 @@ def test_a_node_with_effects_is_timed_on_the_answers_of_a_case(tmp_path: Path, m
         refused = invoke("profile", node, *arguments)
         assert refused.exit_code != 0
         assert message in refused.stderr
+
+
+STAMP = """\
+node_id: stamp_v1
+type: data_transform
+intent: Say when, three times
+inputs:
+  names: array<string>
+outputs:
+  success: {first: timestamp}
+security:
+  capabilities_required: [clock.read.system]
+flow:
+  - {step: first, operation: clock}
+  - step: each
+    operation: loop
+    over: name IN names
+    collect: at
+    max: 10
+    steps:
+      - {step: at, operation: clock}
+  - {operation: return, success: [first]}
+"""
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_needs_no_answer_of_anybody_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clocks and ids answer as they do in tests and in the debugger; the rest is asked for by name."""
+    monkeypatch.chdir(tmp_path)
+    Path("stamp_v1.vsp").write_text(STAMP, encoding="utf-8")
+    Path("names.json").write_text('{"names": ["ann", "bob"]}', encoding="utf-8")
+    done = invoke("profile", "./stamp_v1.vsp", "--json", "names.json")
+    assert done.exit_code == 0, done.output
+    issue = str(ROOT / "nodes" / "access" / "api_key_issue_v1.vsp")
+    Path("ann.json").write_text('{"owner": "ann", "scopes": ["read"]}', encoding="utf-8")
+    refused = invoke("profile", issue, "--json", "ann.json")
+    assert (refused.exit_code, refused.stderr.startswith("`existing` asks, and nobody answers")) == (1, True)

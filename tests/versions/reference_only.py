@@ -16,7 +16,8 @@ from vesper.engines.python_engine import PythonEngine
 
 assert "vesper._direct" not in sys.modules, "the extension was loaded before the plugin could prevent it"
 registry = ModuleType("vesper.engines.registry", "The registry with the python engine alone.")
-vars(registry).update(ENGINES={PythonEngine.name: PythonEngine()}, REFERENCE=PythonEngine.name)
+alone = {PythonEngine.name: PythonEngine()}
+vars(registry).update(ENGINES=alone, PAIR=alone, REFERENCE=PythonEngine.name)
 sys.modules["vesper.engines.registry"] = registry
 sys.modules["vesper._direct"] = None  # type: ignore[assignment]  # whoever imports it fails
 apply_ambient()

@@ -28,6 +28,15 @@ class HasWayIn(Protocol):
 
 
 @runtime_checkable
+class HasWayInForMany(Protocol):
+    """A program that takes many inputs in one call."""
+
+    def way_in_for_many(
+        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
+    ) -> Callable[[list[Any]], list[dict[str, Any]]] | None: ...
+
+
+@runtime_checkable
 class RunsAgain(Protocol):
     """A program for which a second call would be a second request."""
 
@@ -41,13 +50,8 @@ def entry(compiled: Compiled, program: Program, limits: Limits | None) -> Callab
     if isinstance(program, PythonProgram) and limits is None and program.is_always_plain:
         return program.entry
     run = program.call
-
-    def ended(outcome: Outcome, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        if type(outcome) is Returned:
-            return outcome.value  # type: ignore[return-value]  # both engines give a dict of their own
-        raise error_info(compiled, outcome, inputs).exception()
-
-    if limits is None and isinstance(program, HasWayIn):
+    ended = _ending(compiled)
+    if limits is None and isinstance(program, HasWayIn) and not takes_now(compiled.node):
         way_in = program.way_in(ended)
         if way_in is not None:
             return way_in
@@ -59,3 +63,21 @@ def entry(compiled: Compiled, program: Program, limits: Limits | None) -> Callab
         return ended(run(inputs, now, limits), inputs)
 
     return call_at if takes_now(compiled.node) else call
+
+
+def entry_for_many(
+    compiled: Compiled, program: Program, limits: Limits | None
+) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
+    """A list of dicts of inputs to a list of dicts of outputs, in one call; None where `entry` is called for each."""
+    if limits is None and isinstance(program, HasWayInForMany) and not takes_now(compiled.node):
+        return program.way_in_for_many(_ending(compiled))
+    return None
+
+
+def _ending(compiled: Compiled) -> Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]:
+    def ended(outcome: Outcome, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        if type(outcome) is Returned:
+            return outcome.value  # type: ignore[return-value]  # both engines give a dict of their own
+        raise error_info(compiled, outcome, inputs).exception()
+
+    return ended

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from vesper.effects.per_process import PerProcess
 
 if TYPE_CHECKING:
+    from vesper.engines.tiering import Tiering
     from vesper.host.config import Config
     from vesper.host.host import Host
     from vesper.migration.live.routes import Routes
@@ -52,6 +53,14 @@ def default_routes(node_path: str, host: Host | None) -> Routes:
         if routes is None or routes.is_closed:
             routes = _routes[name] = Routes(config)
         return routes
+
+
+def engine_settings(node_path: str) -> Tiering | None:
+    """When machine code is made, as the nearest `vesper.toml` says."""
+    from vesper.host.config import find_config, read_config
+
+    found = find_config() or find_config(Path(node_path).parent)
+    return None if found is None else read_config(found).engine
 
 
 @atexit.register

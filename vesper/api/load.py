@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from vesper.api.errors import NodeError, UnknownNode
 from vesper.api.node import Node
+from vesper.api.sampled import sample_calls
 from vesper.compiler import Compiled, compile_file
 from vesper.diagnostics.render_full import render_full
+from vesper.engines.direct_engine import TieredEngine
 from vesper.engines.engine import EngineUnavailable, Limits
 from vesper.engines.registry import ENGINES
 from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate
 
 if TYPE_CHECKING:
-    from vesper.engines.engine import Program
+    from vesper.engines.engine import Engine, Program
     from vesper.host.host import Host
     from vesper.migration.live.routes import Routes
 
@@ -55,10 +57,23 @@ def load(
 
             program = (routes or default_routes(str(path), host)).program(compiled)
         else:
-            program = ENGINES[engine].load(compiled)
-        return Node(compiled, program, engine, limits, said, host)
+            program = _engine(engine, path, host).load(compiled)
+        loaded = Node(compiled, program, engine, limits, said, host)
+        sample_calls(loaded, host)
+        return loaded
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
+
+
+def _engine(name: str, path: Path, host: Host | None) -> Engine:
+    """The engine of this name, as the configuration has it."""
+    if name != TieredEngine.name:
+        return ENGINES[name]
+    if host is not None:
+        return TieredEngine(host.config.engine)
+    from vesper.api.hosting import engine_settings
+
+    return TieredEngine(engine_settings(str(path)))
 
 
 def compiled_node(

@@ -7,7 +7,7 @@ it does not know: who gives plain dicts pays for nothing else.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +16,7 @@ from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vesper.api.entry import RunsAgain, entry
+from vesper.api.entry import RunsAgain, entry, entry_for_many
 from vesper.api.errors import Stopped
 from vesper.api.execution import Execution
 from vesper.api.explain import outcome_of
@@ -37,6 +37,7 @@ from vesper.spec.types import JSON, TIMESTAMP, ArrayOf, MapOf, OptionalOf, Recor
 from vesper.spec.values import accept, plain, show
 
 if TYPE_CHECKING:
+    from vesper.batch.table import Decimals
     from vesper.host.host import Host, Prepared, Ran
 
 _NOTHING: Any = object()
@@ -110,6 +111,7 @@ class Node:
             errors=_fields(node.errors),
             warnings=warnings,
             call=self._hosted_call if is_hosted else entry(compiled, program, limits),
+            _call_many=None if is_hosted else entry_for_many(compiled, program, limits),
             _compiled=compiled,
             _program=program,
             _limits=limits,
@@ -150,12 +152,61 @@ class Node:
 
         return await asyncio.to_thread(self, *arguments, **inputs)
 
+    def map(
+        self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: bool = False
+    ) -> list[Any]:
+        """What `call` gives for each of these dicts of inputs, in their order.
+
+        The first that ends otherwise is raised, with a note of its place, and those behind it are not run. With
+        `outcomes` there is an outcome for each, whatever it is, and inputs may be all that a call takes in place of
+        keywords. A node that is no function starts all of them at one time.
+        """
+        at = self._start(now) if self._takes_now else None
+        if outcomes:
+            return [self._run_at(each, at) for each in many]
+        if self._call_many is not None:
+            return self._call_many(many if type(many) is list else list(many))
+        call = self.call if at is None else partial(self.call, now=at)
+        answers = []
+        for place, each in enumerate(many):
+            try:
+                answers.append(call(each))
+            except Exception as error:
+                error.add_note(f"these were the inputs {place} of `map`, counted from 0")
+                raise
+        return answers
+
     def start(self, given: Any, /, *, now: datetime | str | None = None) -> Execution:
         """Begin an execution whose requests you answer. `given` is what a call takes in place of keywords."""
         plain = self._plain(given)
         if plain.refused is not None:
             return Execution(self._compiled, plain, PureExecution(partial(Done, _refused(plain.refused), ())))
         return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now), self._limits))
+
+    def run_batch(
+        self,
+        table: Any,
+        /,
+        *,
+        threads: int | None = None,
+        keep: Iterable[str] = (),
+        decimals: Decimals = None,
+        error_column: str = "error",
+        now: datetime | str | None = None,
+    ) -> Any:
+        """Run the node on every row of a table: one of pyarrow, polars, duckdb or pandas, or anything with
+        `__arrow_c_stream__` or `__arrow_c_array__`. The answer is of the same kind, with the outputs as columns and a
+        column of errors that is null where a row has outputs (docs/how-to/run-batches.md).
+
+        `threads` are those that run rows, by default one for each processor. `keep` names columns to hand through.
+        `decimals` says how decimals come out: `"text"`, or how many digits they have after the point.
+        """
+        from vesper.api.batch import batch_of
+        from vesper.batch.table import Wanted
+
+        wanted = Wanted(threads, keep, decimals, error_column)
+        start = _moment(now) if self._takes_now else None
+        return batch_of(self._compiled, self._program, self._limits).run(table, wanted, start)
 
     @property
     def mode(self) -> str | None:
@@ -181,6 +232,20 @@ class Node:
             host = self.host
             return self._seen(asked[0], host.run(self._ready(host), *asked[1]))
         given, now = self._given(given, inputs)
+        return self._run_pure(given, now)
+
+    def _run_at(self, given: Any, now: datetime | None) -> AnyOutcome:
+        """A call of one object, at this time."""
+        if not self._is_hosted:
+            return self._run_pure(given, now)
+        plain = self._plain(given)
+        if plain.refused is not None:
+            return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
+        host = self.host
+        ran = host.run(self._ready(host), plain.inputs, now or self._start(None), self._limits)
+        return self._seen(plain, ran)
+
+    def _run_pure(self, given: Any, now: datetime | None) -> AnyOutcome:
         if not is_a(given, dict):
             plain = self._plain(given)
             if plain.refused is not None:
@@ -318,6 +383,7 @@ class Node:
 
     _compiled: Compiled
     _program: Program
+    _call_many: Callable[[list[Any]], list[dict[str, Any]]] | None
     _limits: Limits | None
     _types: Mapping[str, Type]
     _takes_now: bool

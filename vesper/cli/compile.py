@@ -14,6 +14,8 @@ from vesper.compiler import Compiled
 from vesper.compiler.generated import State, is_generated, module_text, read_text, refresh_command, state_of
 
 DEFAULT_PACKAGE = Path("generated")
+LOOKS = ("ir-optimized", "bytecode", "clif", "asm")
+"""What the direct engine makes of a node, for people to look at."""
 
 
 @click.command("compile")
@@ -27,10 +29,12 @@ DEFAULT_PACKAGE = Path("generated")
 )
 @click.option(
     "--emit",
-    type=click.Choice(["python", "python-traced", "ir"]),
+    type=click.Choice(["python", "python-traced", "ir", *LOOKS]),
     default="python",
     show_default=True,
-    help="Python as it runs, Python with the marks that the verifier reads, or the canonical IR.",
+    help="Python as it runs, Python with the marks that the verifier reads, or the canonical IR; or, to look at, what "
+    "the direct engine makes of it: optimised IR, bytecode, and machine code in the notation of Cranelift or as "
+    "assembly of this machine.",
 )
 @click.option("--all", "is_all", is_flag=True, help="Write every node under DIR, or under --nodes, as one package.")
 @click.option("--check", "is_check", is_flag=True, help="Write nothing; exit with 1 where a file would be written.")
@@ -60,6 +64,8 @@ def command(
         raise click.UsageError("name a node, or give --all")
     if is_check and output is None:
         raise click.UsageError("--check compares a file: name it with -o")
+    if emit in LOOKS and output is not None:
+        raise click.UsageError(f"--emit {emit} is to look at, and changes with Vesper: leave -o away")
     compiled = compile_or_exit(find_node(node, root))
     text = _emitted(compiled, emit)
     if output is None:
@@ -76,6 +82,14 @@ def command(
 def _emitted(compiled: Compiled, emit: str) -> str:
     if emit == "ir":
         return compiled.ir.decode("utf-8")
+    if emit in LOOKS:
+        from vesper.engines.direct_engine import DirectEngine, NotCompiled
+        from vesper.engines.tiering import ALWAYS, INTERPRETED
+
+        try:
+            return DirectEngine(ALWAYS if emit in ("clif", "asm") else INTERPRETED).load(compiled).look(emit)
+        except NotCompiled as problem:
+            raise click.ClickException(f"{compiled.node.node_id}: there is no machine code of it: {problem}") from None
     return module_text(compiled, traced=emit == "python-traced")
 
 

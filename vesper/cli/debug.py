@@ -21,12 +21,12 @@ from vesper.debug.answers import Live, Said
 from vesper.debug.breakpoints import BadBreakpoint
 from vesper.debug.columns import Style, plain_style
 from vesper.debug.commands import PROMPT, Commands
-from vesper.debug.expressions import BadExpression
 from vesper.debug.session import Session
 from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case, subject_of_trace
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Engine, EngineUnavailable
-from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.engines.registry import PAIR, REFERENCE
+from vesper.trace.expressions import BadExpression
 
 _COLOURS = {"differs": "\x1b[1;31m", "title": "\x1b[1m", "dim": "\x1b[2m"}
 
@@ -35,7 +35,7 @@ _COLOURS = {"differs": "\x1b[1;31m", "title": "\x1b[1m", "dim": "\x1b[2m"}
 @click.argument("node", required=False)
 @nodes_option
 @click.option("--comparative", is_flag=True, help="Both engines, side by side.")
-@click.option("--engine", type=click.Choice(list(ENGINES)), help=f"One engine alone; {REFERENCE} unless said.")
+@click.option("--engine", type=click.Choice(list(PAIR)), help=f"One engine alone; {REFERENCE} unless said.")
 @click.option("--input", "-i", "pairs", multiple=True, metavar="NAME=VALUE", help="An input; give one for each.")
 @click.option("--json", "json_file", type=click.File(encoding="utf-8"), help="All inputs as a JSON object; - is stdin.")
 @click.option("--now", "start", metavar="TIMESTAMP", help="When the execution starts.")
@@ -98,14 +98,16 @@ def command(
     if dap or port is not None:
         from vesper.cli.debug_dap import serve
 
-        sys.exit(serve(node, root, port))
+        if pairs or json_file or case_name or trace_id or answers or failures or break_on or execute or command_file:
+            raise click.UsageError("an editor says in its launch what is debugged and where it stops: leave that away")
+        sys.exit(serve(node, root, port, live, config))
     if node is None and trace_id is None:
         from vesper.cli.debug_services import watch_services
 
         sys.exit(watch_services(config, break_on, is_listed, clear))
     if comparative and engine is not None:
         raise click.UsageError("--comparative runs both engines: leave --engine away")
-    chosen = [ENGINES[name] for name in (ENGINES if comparative else [engine or REFERENCE])]
+    chosen = [PAIR[name] for name in (PAIR if comparative else [engine or REFERENCE])]
     if trace_id is not None:
         if node is not None or pairs or json_file is not None or case_name is not None or live:
             raise click.UsageError("--trace has a node, inputs and answers of its own: leave the others away")

@@ -6,6 +6,7 @@ import json
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,14 +14,14 @@ import click
 
 from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.compiler import compile_file
-from vesper.debug.answers import Said
+from vesper.debug.answers import Live, Said
 from vesper.debug.dap import Adapter, Refused
 from vesper.debug.dap_wire import WireError, read_message, write_message
 from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case, subject_of_trace
 from vesper.diagnostics.render_full import render_full
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Engine
-from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.engines.registry import PAIR, REFERENCE
 from vesper.repository.locate import NodeNotFound, locate
 from vesper.spec.json_forms import forms_of_json, input_of_json
 from vesper.spec.json_mistake import JsonMistake
@@ -28,20 +29,45 @@ from vesper.spec.values import ValueProblem
 
 _KNOWN = {
     "node", "nodes", "inputs", "case", "trace", "comparative", "engine", "breakOn", "stopOnEntry", "answers",
-    "failures", "config", "reveal",
+    "failures", "config", "reveal", "live",
 }  # fmt: skip
 _OF_EDITORS = {"name", "type", "request", "debugServer", "noDebug", "port", "cwd", "env", "args", "console", "restart"}
 
 
-def serve(node: str | None, root: Path, port: int | None) -> int:
+def serve(node: str | None, root: Path, port: int | None, live: bool = False, config: Path | None = None) -> int:
     """Until the client goes. One client, one session: an editor starts another server for the next."""
+    with ExitStack() as stack:
+        return _serve(Adapter(launcher(node, root), worlds(stack, live, config)), port)
+
+
+def worlds(stack: ExitStack, live: bool, config: Path | None) -> Callable[[Subject, Mapping[str, Any]], Live | None]:
+    """Who performs effects, where `--live` or the launch asks for it; otherwise nobody. The stack closes its Host."""
+
+    def open_world(subject: Subject, arguments: Mapping[str, Any]) -> Live | None:
+        if arguments.get("live", live) is not True:
+            return None
+        if "trace" in arguments:
+            raise Refused("`live` performs effects, and a recorded run has its answers: leave one of them away")
+        from vesper.cli.run_hosted import host_or_exit
+
+        named = arguments.get("config")
+        try:
+            host = stack.enter_context(host_or_exit(config if named is None else Path(str(named))))
+            return Live(host, subject.compiled, subject.engines[0].name, subject.inputs, subject.now)
+        except click.ClickException as problem:
+            raise Refused(problem.message) from None
+
+    return open_world
+
+
+def _serve(adapter: Adapter, port: int | None) -> int:
     if port is None:
-        return converse(Adapter(launcher(node, root)), sys.stdin.buffer, sys.stdout.buffer)
+        return converse(adapter, sys.stdin.buffer, sys.stdout.buffer)
     with socket.create_server(("127.0.0.1", port)) as server:
         click.echo(f"listening on 127.0.0.1:{server.getsockname()[1]}", err=True)
         connection, _ = server.accept()
         with connection, connection.makefile("rb") as reading, connection.makefile("wb") as writing:
-            return converse(Adapter(launcher(node, root)), reading, writing)
+            return converse(adapter, reading, writing)
 
 
 def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
@@ -49,7 +75,7 @@ def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
         while not adapter.is_over:
             message = read_message(reading)
             if message is None:
-                click.echo("the client has gone; nothing was performed", err=True)
+                click.echo(_gone(adapter), err=True)
                 return FINE
             for answer in adapter.numbered(adapter.handle(message)):
                 write_message(writing, answer)
@@ -57,8 +83,18 @@ def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
         click.echo(f"error: {problem}", err=True)
         return WRONG_INPUT
     except (BrokenPipeError, ConnectionResetError):
-        click.echo("the client has gone; nothing was performed", err=True)
+        click.echo(_gone(adapter), err=True)
+    finally:
+        adapter.close()
     return FINE
+
+
+def _gone(adapter: Adapter) -> str:
+    ran = adapter.close()
+    if ran is None:
+        return "the client has gone; nothing was performed"
+    ended = ran.outcome.kind.replace("_", " ")
+    return f"the client has gone; execution {ran.execution} was performed for real, and ended: {ended}"
 
 
 def launcher(node: str | None, root: Path) -> Callable[[Mapping[str, Any]], Subject]:
@@ -69,12 +105,12 @@ def launcher(node: str | None, root: Path) -> Callable[[Mapping[str, Any]], Subj
             hint = None if given in _KNOWN | _OF_EDITORS else did_you_mean(given, sorted(_KNOWN))
             if hint is not None:
                 raise Refused(f"there is no argument `{given}`; {hint}")
-        engines: list[Engine] = list(ENGINES.values())
+        engines: list[Engine] = list(PAIR.values())
         if arguments.get("comparative", True) is False or "engine" in arguments:
             name = str(arguments.get("engine", REFERENCE))
-            if name not in ENGINES:
-                raise Refused(f"there is no engine `{name}`; the engines are {', '.join(ENGINES)}")
-            engines = [ENGINES[name]]
+            if name not in PAIR:
+                raise Refused(f"there is no engine `{name}`; the engines are {', '.join(PAIR)}")
+            engines = [PAIR[name]]
         if "trace" in arguments:
             return _of_trace(arguments, engines)
         wanted = arguments.get("node", node)

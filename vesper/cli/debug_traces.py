@@ -9,6 +9,7 @@ import click
 
 from vesper.cli.journal_open import missing_file, settings_of
 from vesper.effects.settings import ConfigError
+from vesper.engines.engine import EngineUnavailable
 from vesper.host.performers import Performers
 from vesper.journal.errors import JournalError
 from vesper.trace.library import Traces
@@ -35,5 +36,5 @@ def _found(wanted: str, config: Path | None) -> Trace:
         finally:
             if journal is not None:
                 journal.close()
-    except (TraceError, JournalError, ConfigError) as problem:
+    except (TraceError, JournalError, ConfigError, EngineUnavailable) as problem:
         raise click.ClickException(str(problem)) from None

@@ -246,12 +246,12 @@ def shrink_command(
         shown: Divergence | Transcript = found.divergence
         if is_sensitive:
             shown = _journalled(found.divergence, config, reveal)
-        from vesper.engines.registry import ENGINES
+        from vesper.engines.registry import PAIR
         from vesper.migration.compare.comparator import Comparator
         from vesper.migration.compare.shrinking import CannotShrink, shrink_divergence
         from vesper.migration.compare.tolerances import BadTolerance
 
-        programs = {name: load_or_exit(engine, compiled) for name, engine in ENGINES.items()}
+        programs = {name: load_or_exit(engine, compiled) for name, engine in PAIR.items()}
         try:
             comparator = Comparator(compiled, tolerances)
             with _progress(style) as told:

@@ -233,7 +233,9 @@ def resolve_command(
 
 @command.command("recover")
 @journal_options
-@click.option("--engine", type=click.Choice(["python", "interp"]), help="Where to run them; as begun, unless said.")
+@click.option(
+    "--engine", type=click.Choice(["python", "interp", "jit"]), help="Where to run them; as begun, unless said."
+)
 @click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many.")
 def recover_command(config: Path | None, dsn: str | None, engine: str | None, limit: int) -> None:
     """Finish the executions that a process left when it died: one line each.

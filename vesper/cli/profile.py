@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -17,9 +17,14 @@ from vesper.cli.loading import compile_or_exit, find_node, nodes_option
 from vesper.cli.run import print_refusal, read_inputs, read_start
 from vesper.cli.traces_open import clean_trace_errors, traces_of
 from vesper.compiler import Compiled
+from vesper.debug.answers import Book, CaseAnswers, Defaults, plain_path
+from vesper.debug.answers import Unanswered as NoAnswer
+from vesper.debug.starting import start_of
 from vesper.diagnostics.suggest import did_you_mean
+from vesper.engines.direct_engine import DirectEngine, TieredEngine
 from vesper.engines.engine import Request
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
+from vesper.engines.tiering import ALWAYS
 from vesper.spec.values import plain
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.profile import Profile, profile
@@ -72,10 +77,11 @@ def command(
             inputs, unread = read_inputs(compiled, pairs, json_file)
             if unread:
                 sys.exit(print_refusal(compiled, ["python"], inputs, unread, "text"))
-            found = _traced(compiled, inputs, read_start(start), {})
+            now = read_start(start)
+            found = _traced(compiled, inputs, now, Book(Defaults(now)))
         else:
             found = _of_case(compiled, case_name)
-        told = profile(found, ENGINES)
+        told = profile(found, {**PAIR, TieredEngine.name: DirectEngine(ALWAYS)})
     click.echo(document(_json(told)) if style == "json" else "\n".join(_lines(told)))
 
 
@@ -86,23 +92,25 @@ def _of_case(compiled: Compiled, wanted: str | None) -> Trace:
         names = [each.name for each in compiled.cases]
         hint = did_you_mean(wanted, names) or f"the cases are {', '.join(names)}"
         raise click.UsageError(f"{compiled.node.node_id} has no case `{wanted}`; {hint}")
-    answers = {each.path.lstrip("_"): (plain(each.returns), each.fails) for each in case.effects}
-    now = case.now if isinstance(case.now, datetime) else datetime.now(UTC)
-    return _traced(compiled, {name: plain(value) for name, value in case.inputs.items()}, now, answers)
+    now = start_of(case)
+    inputs = {name: plain(value) for name, value in case.inputs.items()}
+    return _traced(compiled, inputs, now, Book(CaseAnswers(case), Defaults(now)))
 
 
-def _traced(
-    compiled: Compiled, inputs: Mapping[str, object], now: datetime, answers: Mapping[str, tuple[object, str | None]]
-) -> Trace:
+def _traced(compiled: Compiled, inputs: Mapping[str, object], now: datetime, book: Book) -> Trace:
+    """The execution to be timed, answered as the debugger answers it."""
+
     def respond(request: Request, _: object) -> Exchange:
-        known = answers.get(request.path.lstrip("_"))
-        if known is None:
-            raise Unanswered
-        return exchange_of(request, *known)
+        try:
+            known = book.answer(request)
+        except NoAnswer:
+            raise Unanswered from None
+        return exchange_of(request, known.result, known.failure)
 
     found = traced_run(compiled, program_of(compiled, "python"), "python", "profile", inputs, now, respond)
     if found.outcome is None:
-        click.echo("a request has no answer: give a --case or a --trace that has one", err=True)
+        told = plain_path(found.waits_at or "")
+        click.echo(f"`{told}` asks, and nobody answers: give a --case or a --trace that has its answer", err=True)
         sys.exit(WRONG_INPUT)
     return found
 

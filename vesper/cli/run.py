@@ -22,7 +22,7 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import EngineFault, Failed, LimitHit, Outcome, Returned
-from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.engines.registry import ENGINES, PAIR, REFERENCE
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import accept_inputs
 from vesper.spec.json_forms import forms_of_json, input_of_json
@@ -44,7 +44,7 @@ _TIMED_CALLS = 200
     type=click.Choice([*ENGINES, "both"]),
     default=REFERENCE,
     show_default=True,
-    help="Where to run it; `both` also says whether they agree and how long each took.",
+    help=f"Where to run it; `both` ({' and '.join(PAIR)}) also says whether they agree and how long each took.",
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--now", "start", metavar="TIMESTAMP", help="When the execution starts; now, unless said.")
@@ -70,7 +70,20 @@ _TIMED_CALLS = 200
     help="Write the run, with its requests and answers, into FILE as a test case.",
 )
 @click.option("--trace", "is_traced", is_flag=True, help="Keep a trace of the run, and print its id.")
+@click.option(
+    "--batch",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Run it on every row of a .parquet, .arrow, .csv or .jsonl file, on the direct engine.",
+)
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="OUT", help="Where --batch writes the answers.")
+@click.option("--resume", is_flag=True, help="Let a --batch that was stopped go on where it was.")
+@click.option("--threads", type=click.IntRange(1), help="How many threads --batch runs on; one a processor unless said.")
+@click.option("--keep", multiple=True, metavar="COLUMN", help="A column of --batch that OUT has too; repeat for more.")
+@click.option("--decimals", metavar="N|text", help="Digits after the point of decimals in OUT, or their texts.")
+@click.pass_context
 def command(
+    context: click.Context,
     node: str,
     root: Path,
     pairs: tuple[str, ...],
@@ -84,6 +97,12 @@ def command(
     config: Path | None,
     record: Path | None,
     is_traced: bool,
+    batch: Path | None,
+    output: Path | None,
+    resume: bool,
+    threads: int | None,
+    keep: tuple[str, ...],
+    decimals: str | None,
 ) -> None:
     """Run a node and print its outcome.
 
@@ -96,12 +115,24 @@ def command(
     (`-i 'tags=["a", "b"]'`). `--json` takes all inputs as one object; numbers in it are exact. What `--format json`
     prints under `value` is in the same form, so that outputs can be the inputs of another run.
 
-    Exit codes: 0 the node returned (or met its --case), 1 it ended in any other way, or its inputs do not fit, 2 usage,
+    `--batch FILE -o OUT` runs it on every row of a file of a table. OUT has the outputs as columns, and a column `error`
+    that is empty where a row has outputs. What was stopped goes on with `--resume`.
+
+    Exit codes: 0 the node returned (or met its --case; on every row), 1 it ended in any other way, or its inputs do not fit, 2 usage,
     3 a bug in Vesper (an engine is at fault, or two engines disagree).
     """
+    if batch is not None:
+        from vesper.cli.run_batch import Asked, run_batch
+
+        refuse_beside_batch(context)
+        asked = Asked(batch, output, resume, threads, keep, decimals, start, fuel, seconds, engine, style)
+        sys.exit(run_batch(find_node(node, root), asked))
+    for name in ("output", "resume", "threads", "keep", "decimals"):
+        if context.params[name]:
+            raise click.UsageError(f"--{name} is for --batch FILE")
     compiled = compile_or_exit(find_node(node, root))
     limits = Limits(DEFAULT_FUEL if fuel is None else fuel, seconds)
-    names = list(ENGINES) if engine == "both" else [engine]
+    names = list(PAIR) if engine == "both" else [engine]
     if case_name is not None:
         if pairs or json_file is not None or start is not None:
             raise click.UsageError("--case has inputs and a start of its own: leave --input, --json and --now away")
@@ -137,6 +168,23 @@ def command(
     if style == "text" and trace_id is not None:
         click.echo(f"\ntrace {trace_id}")
     sys.exit(_exit_code(outcomes))
+
+
+def refuse_beside_batch(context: click.Context) -> None:
+    """A batch has its inputs in a file, and nobody watches its rows."""
+    for name, option in {
+        "pairs": "--input",
+        "json_file": "--json",
+        "case_name": "--case",
+        "record": "--record",
+        "is_traced": "--trace",
+        "config": "--config",
+    }.items():
+        if context.params[name]:
+            raise click.UsageError(f"--batch does not go with {option}: leave one of them away")
+    source = context.get_parameter_source("engine")
+    if source is not click.core.ParameterSource.DEFAULT and context.params["engine"] in (REFERENCE, "both"):
+        raise click.UsageError("--batch runs on the direct engine: leave --engine away, or say --engine interp")
 
 
 def read_start(text: str | None) -> datetime:

@@ -11,12 +11,11 @@ from pathlib import Path
 from vesper.cli.journal_open import settings_of
 from vesper.cli.traces_open import clean_trace_errors
 from vesper.compiler import Compiled
-from vesper.engines.compare import Disagree, compare
-from vesper.engines.engine import Done, Limits, Program
+from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Outcome
 from vesper.host.performers import Performers
 from vesper.journal.execution_id import trace_id
-from vesper.trace.model import Trace
+from vesper.trace.difference import parted
 from vesper.trace.recorder import traced_run
 from vesper.trace.store import TraceStore
 
@@ -44,19 +43,3 @@ def run_traced(
         store.add(replace(leader, engines=tuple(traces), divergence=where))
     outcomes = {engine: each.outcome for engine, each in traces.items()}
     return {engine: outcome for engine, outcome in outcomes.items() if outcome is not None}, name
-
-
-def parted(left: Trace, right: Trace) -> str | None:
-    """Where two engines part; None where they agree."""
-    assert left.outcome is not None
-    assert right.outcome is not None
-    found = compare(Done(left.outcome, left.raw_marks()), Done(right.outcome, right.raw_marks()))
-    if not isinstance(found, Disagree):
-        return None
-    where = f"mark {found.mark}"
-    if found.mark is not None:
-        longer = max(left.marks, right.marks, key=len)
-        where = longer[found.mark].step or f"expression {longer[found.mark].index}"
-    return f"{right.engines[0]} parts from {left.engines[0]} in {found.what}" + (
-        f", at {where}" if found.mark is not None else ""
-    )

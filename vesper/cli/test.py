@@ -19,7 +19,7 @@ from vesper.cli.testing_text import case_failure_text, expected_text, notes, pro
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
 from vesper.engines.engine import Engine, EngineUnavailable
-from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.engines.registry import ENGINES, PAIR, REFERENCE
 from vesper.spec.values import printable
 from vesper.verify.testing import CaseResult, NodeResult, NodeTester, PropertyFailure, PropertyReport
 
@@ -86,7 +86,7 @@ def command(
     files = find_nodes(paths, root)
     if not files:
         raise click.UsageError("there are no .vsp files here")
-    names = list(ENGINES) if engine == "both" else [engine]
+    names = list(PAIR) if engine == "both" else [engine]
     run = _Run(tuple(names), seed)
     with _Progress(len(files), is_shown=style == "text") as progress:
         for result in _results(run, files, wanted, max_examples, fail_fast, progress):

@@ -23,13 +23,10 @@ from vesper.cli.traces_open import the_nodes, the_traces
 from vesper.cli.traces_text import difference_lines, list_lines, show_json, show_lines, summary_json
 from vesper.cli.writing import create_text
 from vesper.trace.difference import differences
-from vesper.trace.library import Filters
+from vesper.trace.library import OUTCOMES, Filters
 from vesper.trace.model import Trace
 
 reveal_option = click.option("--reveal", is_flag=True, help="Show what a sensitive trace holds.")
-_OUTCOMES = (
-    "returned", "declared_error", "failed", "contract_broken", "denied", "limit_hit", "engine_fault", "unfinished",
-)  # fmt: skip
 
 
 @click.group("traces")
@@ -48,7 +45,7 @@ def command() -> None:
 @click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name for all its versions.")
 @since_option
 @click.option("--until", "until_us", metavar="WHEN", callback=read_since, help="Only those before then.")
-@click.option("--outcome", metavar="KIND", help=f"Only those that ended so: {', '.join(_OUTCOMES)}, or an error code.")
+@click.option("--outcome", metavar="KIND", help=f"Only those that ended so: {', '.join(OUTCOMES)}, or an error code.")
 @click.option("--where", metavar="EXPRESSION", help="Only those whose inputs meet it: `input.amount > 10000`.")
 @click.option("--diverged", is_flag=True, help="Only those on which engines did not agree.")
 @limit_option
@@ -75,6 +72,8 @@ def list_command(
         click.echo("\n".join(list_lines(listed.found) if listed.found else ["no such traces"]))
         if listed.has_more:
             click.echo("\nthese are the newest; --limit shows more")
+    if listed.is_cut and not listed.has_more:
+        click.echo("only the newest 10,000 were looked into; --since and --node narrow it down", err=True)
     if listed.unread:
         click.echo(f"{number(listed.unread, 'trace')} could not be looked into: sealed, erased or damaged", err=True)
 
@@ -84,7 +83,9 @@ def list_command(
 @journal_options
 @style_option
 @reveal_option
-@click.option("--engine", type=click.Choice(["python", "interp"]), help="Where a journalled one is run once more.")
+@click.option(
+    "--engine", type=click.Choice(["python", "interp", "jit"]), help="Where a journalled one is run once more."
+)
 def show_command(
     trace: str, config: Path | None, dsn: str | None, style: str, reveal: bool, engine: str | None
 ) -> None:

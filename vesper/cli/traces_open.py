@@ -20,7 +20,7 @@ from vesper.host.performers import Performers
 from vesper.journal.journal import JournalError
 from vesper.spec.node_id import split_node_id
 from vesper.spec.values import printable
-from vesper.trace.expressions import AskedWrongly
+from vesper.trace.expressions import BadExpression
 from vesper.trace.library import Traces
 from vesper.trace.model import TraceError
 from vesper.trace.store import TraceStore
@@ -31,7 +31,7 @@ def clean_trace_errors() -> Iterator[None]:
     """Whatever is wrong with a trace, the journal or the settings ends the command with its message."""
     try:
         yield
-    except AskedWrongly as problem:
+    except BadExpression as problem:
         click.echo(str(problem), err=True)  # it has a caret: nothing may stand before it
         sys.exit(WRONG_INPUT)
     except (TraceError, JournalError, ConfigError, EngineUnavailable) as problem:

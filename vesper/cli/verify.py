@@ -25,9 +25,10 @@ from vesper.cli.verify_text import (
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
 from vesper.engines.engine import Engine
-from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.engines.registry import REFERENCE
 from vesper.verify.against import BadAnswer, CannotImport, Function, import_function
 from vesper.verify.differential import Report, Verifier
+from vesper.verify.forms import COMPARED
 from vesper.verify.programs_run import INPUTS_EACH, ProgramsReport, verify_programs
 from vesper.verify.regressions import FOLDER, save_program, save_regression
 
@@ -62,7 +63,7 @@ _MAX_EXAMPLES = 10_000
     "--engine",
     "chosen",
     multiple=True,
-    type=click.Choice(list(ENGINES)),
+    type=click.Choice(list(COMPARED)),
     help=f"An engine to compare with {REFERENCE}; may be given several times. All, unless said.",
 )
 @click.option(
@@ -137,13 +138,13 @@ def command(
 def _engines(chosen: tuple[str, ...], against: str | None) -> dict[str, Engine]:
     """The engines to run, the reference first; a function of the user's takes its place where it was not asked for."""
     if not chosen:
-        return ENGINES
+        return COMPARED
     if against is None:
         if set(chosen) == {REFERENCE}:
-            others = ", ".join(name for name in ENGINES if name != REFERENCE)
+            others = ", ".join(name for name in COMPARED if name != REFERENCE)
             raise click.UsageError(f"--engine {REFERENCE} is what the others are compared with: name another, {others}")
         chosen = (REFERENCE, *chosen)
-    return {name: engine for name, engine in ENGINES.items() if name in chosen}
+    return {name: engine for name, engine in COMPARED.items() if name in chosen}
 
 
 def _function(name: str, compiled_nodes: list[Compiled], files: list[Path]) -> Function:

@@ -7,6 +7,7 @@ told the same.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,10 +20,12 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer, Request
 from vesper.engines.outcome import LimitHit, Outcome
 from vesper.host.host import Host, Ran
+from vesper.host.plans import plans_of
 from vesper.spec.json_forms import forms_of_json, input_of_json
 from vesper.spec.json_mistake import JsonMistake
 from vesper.spec.types import Type
 from vesper.spec.values import ValueProblem, plain
+from vesper.trace.failure_codes import no_such_code
 from vesper.verify.responses import NOON, GeneratedResponses
 
 
@@ -111,6 +114,7 @@ class Said:
 
     def __init__(self, compiled: Compiled) -> None:
         self._types = GeneratedResponses(compiled)
+        self._effects = {plain_path(path): plan.effect for path, plan in plans_of(compiled).requests.items()}
         self._said: dict[str, Completion] = {}
 
     def say(self, path: str, text: str) -> None:
@@ -123,9 +127,24 @@ class Said:
             raise ValueError(f"`{wanted}` is answered with {type_}, as JSON; `{text}` is none: {problem}") from None
         self._said[wanted] = Completion(0, value)
 
+    def put(self, path: str, value: object) -> None:
+        """The same with a value that is one of what the step gives."""
+        self._said[plain_path(path)] = Completion(0, value)
+
+    def copied(self) -> Said:
+        """The same answers, for whoever wants to change them and may give that up."""
+        found = copy.copy(self)
+        found._said = dict(self._said)
+        return found
+
     def fail(self, path: str, code: str) -> None:
-        self._type(plain_path(path))
-        self._said[plain_path(path)] = Completion(0, failure=code)
+        """Raises `ValueError` where the step cannot fail so."""
+        wanted = plain_path(path)
+        self._type(wanted)
+        problem = no_such_code(self._effects[without_iterations(wanted)], wanted, code)
+        if problem is not None:
+            raise ValueError(problem)
+        self._said[wanted] = Completion(0, failure=code)
 
     def _type(self, path: str) -> Type:
         for written in (path, "/".join(f"_{part}" for part in path.split("/"))):
@@ -188,6 +207,8 @@ class Live:
         self._tasks: SimpleQueue[Request | Outcome] = SimpleQueue()
         self._results: SimpleQueue[Completion | Ran | BaseException] = SimpleQueue()
         self._ran: Ran | None = None
+        self._problem: BaseException | None = None
+        """Why there is no run: it could not be begun, or its journal broke."""
         prepared = host.prepare(compiled, _Puppet(compiled.semantic_hash, self._tasks, self._results), engine)
         self._thread = threading.Thread(
             target=self._work, args=(lambda: host.run(prepared, inputs, now),), name="vesper-debug", daemon=True
@@ -203,9 +224,12 @@ class Live:
     def answer(self, request: Request) -> Completion:
         if self._ran is not None:
             raise Stopped(self._ran.outcome)
+        if self._problem is not None:
+            raise self._problem
         self._tasks.put(request)
         found = self._results.get()
         if isinstance(found, BaseException):
+            self._problem = found  # the run is over: nobody waits for anything more
             raise found
         if isinstance(found, Ran):
             self._ran = found
@@ -214,10 +238,11 @@ class Live:
 
     def finish(self, outcome: Outcome | None) -> Ran | None:
         """Says how the execution ended; without an outcome it is given up, which the journal says as well."""
-        if self._ran is None and self._thread.is_alive():
+        if self._ran is None and self._problem is None:
             self._tasks.put(_CANCELLED if outcome is None else outcome)
             found = self._results.get()
             if isinstance(found, BaseException):
+                self._problem = found
                 raise found
             self._ran = found if isinstance(found, Ran) else None
         self._thread.join()

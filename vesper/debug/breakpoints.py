@@ -8,14 +8,13 @@ out, and what is wrong with it said, before anything runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 
 from vesper.compiler import Compiled
-from vesper.debug.expressions import Expressions, Key, Name, Names, Question
 from vesper.debug.stops import guarded_by, label, line_of
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir import nodes as ir
@@ -24,6 +23,7 @@ from vesper.ir.statements import all_statements, value_type
 from vesper.spec.effects import EFFECTS
 from vesper.spec.types import BOOLEAN
 from vesper.spec.values import same
+from vesper.trace.expressions import BadExpression, Expressions, Key, Name, Names, Question
 
 
 class BadBreakpoint(ValueError):
@@ -39,6 +39,7 @@ class Kind(Enum):
     LINE = "line"
     EXPRESSION = "expression"
     WATCH = "watch"
+    INSIDE = "inside"
 
 
 AFTER = frozenset({Kind.CONTRACT, Kind.TRANSITION})
@@ -54,6 +55,10 @@ class Breakpoint:
     line: int = 0
     question: Question | None = None
     """The condition, the expression, or what is watched."""
+    callee: str = ""
+    """Of one inside a called node: which."""
+    inner: str = ""
+    """What it is there."""
 
 
 _TRANSITION = re.compile(r"\s*(?P<from>[^\s>-]+)\s*(?:->|→)\s*(?P<to>\S+)\s*")
@@ -63,7 +68,49 @@ _CONDITION = re.compile(r"(?P<place>\S.*?)\s+if\s+(?P<condition>.+)", re.DOTALL)
 
 def parse_breakpoint(text: str, compiled: Compiled, expressions: Expressions) -> Breakpoint:
     """Raises `BadBreakpoint`, and `BadExpression` for an expression that is none."""
-    stripped = text.strip()
+    try:
+        return _parse_here(text.strip(), compiled, expressions)
+    except BadBreakpoint as problem:
+        found = _parse_inside(text.strip(), compiled)
+        if found is None:
+            raise problem from None
+        return found
+
+
+def _parse_inside(text: str, compiled: Compiled) -> Breakpoint | None:
+    """A step, a line or a transition of a node that is called: `step:pay/charge`, `step:charge`, `charge_v1.vsp:12`."""
+    head, _, rest = text.partition(":")
+    for callee, wanted in _callees_for(head, rest, text, compiled):
+        try:
+            parse_breakpoint(wanted, callee, Expressions(callee))
+        except (BadBreakpoint, BadExpression):
+            continue
+        return Breakpoint(text, Kind.INSIDE, callee=callee.node.node_id, inner=wanted)
+    return None
+
+
+def _callees_for(head: str, rest: str, text: str, compiled: Compiled) -> Iterator[tuple[Compiled, str]]:
+    """The called nodes that a text may mean, each with what it means there."""
+    by_id = {each.node.node_id: each for each in compiled.callees}
+    if head == "step" and "/" in rest:
+        step, _, inner = rest.strip().partition("/")
+        for statement in all_statements(compiled.node.body):
+            if isinstance(statement, ir.CallNode) and label(statement) == step:
+                yield by_id[statement.node], f"step:{inner}"
+    elif head in ("step", Kind.TRANSITION.value) or _PLACE.fullmatch(text.partition(" if ")[0]):
+        yield from ((each, text) for each in compiled.callees)
+
+
+def inside(points: Iterable[Breakpoint], callee: Compiled) -> Iterator[tuple[str, str]]:
+    """What breakpoints of a node mean in one that it calls, and what they are called by whoever set them."""
+    for each in points:
+        if each.kind is Kind.INSIDE and each.callee == callee.node.node_id:
+            yield each.inner, each.text
+        elif each.kind in AFTER and each.question is None:
+            yield each.text, each.text
+
+
+def _parse_here(stripped: str, compiled: Compiled, expressions: Expressions) -> Breakpoint:
     place, question = stripped, None
     conditional = _CONDITION.fullmatch(stripped)
     if conditional is not None and _names_a_place(conditional["place"]):

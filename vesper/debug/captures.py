@@ -19,14 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vesper.debug.expressions import Loader
     from vesper.host.host import Host, Prepared
+    from vesper.trace.expressions import Loader
+    from vesper.trace.model import Trace
 
 _log = logging.getLogger("vesper.debug")
 LOOK_EVERY = 1.0
 _MOST_WAITING = 200
 _MOST_CAPTURES = 1000
 """Lines that the list of captures keeps."""
+_LONGEST_LINE = 400
+"""Bytes that a line of that list usually stays below."""
 _FORMAT = 1
 
 
@@ -64,8 +67,10 @@ class Armed:
             return []
         except (OSError, ValueError) as problem:
             raise CapturesError(f"{self.breakpoints_path}: {problem}; `vesper debug --clear` removes it") from None
-        texts = document.get("breakpoints") if isinstance(document, dict) else None
-        if document.get("format") != _FORMAT or not isinstance(texts, list):
+        texts = (
+            document.get("breakpoints") if isinstance(document, dict) and document.get("format") == _FORMAT else None
+        )
+        if not isinstance(texts, list):
             raise CapturesError(f"{self.breakpoints_path} is none of this Vesper's; `vesper debug --clear` removes it")
         return [str(each) for each in texts]
 
@@ -101,32 +106,35 @@ class Armed:
         line = json.dumps([capture.trace_id, capture.node_id, capture.breakpoint, capture.at_us])
         with self.captures_path.open("a", encoding="utf-8") as file:  # one write: lines of processes do not mix
             file.write(f"{line}\n")
+            is_long = file.tell() > _MOST_CAPTURES * _LONGEST_LINE
+        if is_long:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        """Leaves the newest lines. One that another process adds at this moment may be lost; its trace is not."""
+        lines = self.captures_path.read_text(encoding="utf-8").splitlines(keepends=True)
+        fresh = self.captures_path.with_name(f"captures.{os.getpid()}.new")
+        fresh.write_text("".join(lines[-_MOST_CAPTURES // 2 :]), encoding="utf-8")
+        fresh.replace(self.captures_path)
 
 
-class Captures:
-    """Looks at the runs of one Host. `after_run` is the only thing that a caller waits for."""
+class Watch:
+    """The breakpoints of running services as one process sees them: read anew at most once a second."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self.armed = Armed(host.config.folder)
+    def __init__(self, folder: Path) -> None:
+        self.armed = Armed(folder)
         self._next_look = 0.0
         self._changed_ns: int | None = None
         self._texts: list[str] = []
-        self._waiting: deque[tuple[Prepared, str]] = deque()
-        self._lock = threading.Lock()
-        self._worker: tuple[int, threading.Thread] | None = None
         self._loader: Loader | None = None
-        self.dropped = 0
-        """Runs that were not looked at, because too many waited."""
 
-    def after_run(self, prepared: Prepared, execution: str) -> None:
-        """Told of each run that has ended. Raises nothing: whatever is wrong here is not the caller's."""
+    def is_armed(self) -> bool:
+        """Raises nothing: whatever is wrong here is not the caller's."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + LOOK_EVERY
             self._look()
-        if self._texts:
-            self._take(prepared, execution)
+        return bool(self._texts)
 
     def _look(self) -> None:
         try:
@@ -142,14 +150,64 @@ class Captures:
                 self._texts = []
                 _log.warning("breakpoints of running services are not looked at: %s", problem)
 
-    def _take(self, prepared: Prepared, execution: str) -> None:
+    def met_by(self, trace: Trace) -> str | None:
+        """The first breakpoint that an execution meets, debugged once more from its trace; nothing is performed."""
+        from vesper.debug.answers import Unanswered
+        from vesper.debug.breakpoints import BadBreakpoint
+        from vesper.debug.starting import subject_of_trace
+        from vesper.engines.registry import PAIR
+        from vesper.trace.expressions import BadExpression, Loader
+
+        self._loader = self._loader or Loader()
+        engines: list[Any] = list(PAIR.values())
+        for text in self._texts:
+            needed = engines if text.startswith("divergence") else engines[:1]
+            session = subject_of_trace(trace, needed, self._loader).session()
+            try:
+                session.add_breakpoint(text)
+                if session.resume(from_start=True).breakpoints:
+                    return text
+            except (BadBreakpoint, BadExpression):
+                continue  # it is about other nodes
+            except Unanswered:
+                continue  # the run was stopped at this request, and met nothing before it
+        return None
+
+    def caught(self, trace: Trace) -> bool:
+        """Whether an execution meets a breakpoint; one that does is noted."""
+        text = self.met_by(trace) if self._texts else None
+        if text is None:
+            return False
+        self.armed.note(Capture(trace.trace_id, trace.node_id, text, time.time_ns() // 1000))
+        _log.info("%s of %s meets `%s`", trace.trace_id, trace.node_id, text)
+        return True
+
+
+class Captures:
+    """Looks at the runs of one Host. `after_run` is the only thing that a caller waits for."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.watch = Watch(host.config.folder)
+        self._waiting: deque[str] = deque()
+        self._lock = threading.Lock()
+        self._worker: tuple[int, threading.Thread] | None = None
+        self.dropped = 0
+        """Runs that were not looked at, because too many waited."""
+
+    def after_run(self, _: Prepared, execution: str) -> None:
+        """Told of each run that has ended. Raises nothing: whatever is wrong here is not the caller's."""
+        if self.watch.is_armed():
+            self._take(execution)
+
+    def _take(self, execution: str) -> None:
         with self._lock:
             if len(self._waiting) >= _MOST_WAITING:
                 self.dropped += 1
                 if self.dropped == 1:
                     _log.warning("too many runs wait to be held to breakpoints: some are not looked at")
                 return
-            self._waiting.append((prepared, execution))
+            self._waiting.append(execution)
             # A fork leaves the thread behind: who has none of its own process begins one.
             if self._worker is None or self._worker[0] != os.getpid() or not self._worker[1].is_alive():
                 thread = threading.Thread(target=self._work, name="vesper-captures", daemon=True)
@@ -162,9 +220,9 @@ class Captures:
                 if not self._waiting:
                     self._worker = None
                     return
-                prepared, execution = self._waiting.popleft()
+                execution = self._waiting.popleft()
             try:
-                self._examine(prepared, execution)
+                self._examine(execution)
             except Exception:  # noqa: BLE001  # a debugger takes no service down; the log has the reason
                 _log.exception("%s could not be held to the breakpoints", execution)
 
@@ -174,33 +232,18 @@ class Captures:
         if worker is not None and worker[0] == os.getpid():
             worker[1].join(seconds)
 
-    def _examine(self, prepared: Prepared, execution: str) -> None:
+    def _examine(self, execution: str) -> None:
         """Debugs the run once more from the journal; nothing is performed."""
-        from vesper.debug.breakpoints import BadBreakpoint
-        from vesper.debug.expressions import BadExpression, Loader
-        from vesper.debug.starting import subject_of_trace
-        from vesper.engines.registry import ENGINES
         from vesper.trace.journalled import trace_of_execution
         from vesper.trace.store import TraceStore
 
         if not self._host.knows(execution):
             return  # its inputs did not fit: nothing of it was journalled
-        self._loader = self._loader or Loader()
         trace = trace_of_execution(self._host.journal, execution)
-        engines: list[Any] = list(ENGINES.values())
-        for text in self._texts:
-            needed = engines if text.startswith("divergence") else engines[:1]
-            session = subject_of_trace(trace, needed, self._loader).session()
-            try:
-                session.add_breakpoint(text)
-            except (BadBreakpoint, BadExpression):
-                continue  # it is about other nodes
-            if session.resume(from_start=True).breakpoints:
-                TraceStore(self._host.config.tracing(), self._host.key_ring()).add(trace)
-                at_us = time.time_ns() // 1000
-                self.armed.note(Capture(trace.trace_id, prepared.compiled.node.node_id, text, at_us))
-                _log.info("%s of %s meets `%s`", trace.trace_id, prepared.compiled.node.node_id, text)
-                return
+        if self.watch.caught(trace):
+            store = TraceStore(self._host.config.tracing(), self._host.key_ring())
+            if trace.trace_id not in store.ids(trace.trace_id):  # a run that was recovered has ended twice
+                store.add(trace)
 
 
 def attach(host: Host) -> None:

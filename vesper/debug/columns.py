@@ -11,6 +11,8 @@ RUNTIMES = {"python": "PYTHON RUNTIME", "interp": "DIRECT RUNTIME"}
 NARROWEST = 60
 """Below this two columns would be unreadable: they stand below each other instead."""
 MARKER = "≠"
+_WIDEST = 2
+"""Columns that one character may take."""
 
 Style = Callable[[str, str], str]
 """A text and what it is: `differs`, `title` or `dim`."""
@@ -101,16 +103,14 @@ def _sections(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
 def _wrapped(text: str, width: int) -> list[str]:
     """The text in lines that are not wider; what goes on is indented. Nothing is cut."""
     lines: list[str] = []
-    indent = " " * (len(text) - len(text.lstrip(" ")) + 2)
+    indent = " " * min(len(text) - len(text.lstrip(" ")) + 2, max(0, width - 2))  # a wide character has room beside it
     rest = text
-    while display_width(rest) > width:
+    while display_width(rest) > width >= _WIDEST:
         cut = _fitting(rest, width)
         space = rest.rfind(" ", len(indent), cut)
         at = space if space > width // 2 else cut
         lines.append(rest[:at].rstrip())
         rest = indent + rest[at:].lstrip(" ")
-        if len(indent) >= width:
-            break
     return [*lines, rest]
 
 

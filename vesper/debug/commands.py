@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vesper.debug.answers import Said, Unanswered
-from vesper.debug.breakpoints import HELP, BadBreakpoint, Kind
+from vesper.debug.breakpoints import HELP, Kind
 from vesper.debug.columns import Style, lay_out, plain_style
-from vesper.debug.expressions import BadExpression
 from vesper.debug.session import Moved, Session, Why
 from vesper.debug.stops import END
 from vesper.debug.view import divergence_lines, outcome_rows, rows
 from vesper.diagnostics.suggest import did_you_mean
+from vesper.engines.engine import EngineUnavailable
 from vesper.engines.outcome import Returned
 from vesper.spec.values import show
+from vesper.spec.vesper_error import VesperError
 
 PROMPT = "(sir-db) "
 TITLE = "Comparative Debugging Session"
@@ -100,7 +101,7 @@ class Commands:
             told = word.run(rest.strip())
             self._last = text if name in ("step", "next", "back", "list") else ""
             return told
-        except (BadBreakpoint, BadExpression, Unanswered, ValueError) as problem:
+        except (Unanswered, VesperError, EngineUnavailable, ValueError) as problem:
             return str(problem).splitlines()
 
     # -- moving -----------------------------------------------------------------------------------
@@ -116,6 +117,11 @@ class Commands:
 
     def _continue(self, _: str) -> list[str]:
         return self._moved(self.session.resume)
+
+    def _entered(self, inside: Sequence[Session]) -> list[str]:
+        """A breakpoint in a called node: its session goes on top, as after `into`."""
+        self._sessions += inside
+        return [f"into {each.compiled.node.node_id}" for each in inside]
 
     def _reverse(self, _: str) -> list[str]:
         return self._moved(self.session.reverse)
@@ -138,7 +144,7 @@ class Commands:
             moved = move()
         except Unanswered as problem:
             return [*self._shown(), "", *str(problem).splitlines()]
-        lines = []
+        lines = self._entered(moved.inside)
         for point in moved.breakpoints:
             if point.kind is Kind.DIVERGENCE:
                 lines += divergence_lines(self.session)

@@ -12,16 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vesper.debug.answers import Unanswered
-from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind, step_names
-from vesper.debug.expressions import BadExpression
+from vesper.debug.answers import Live, Unanswered, plain_path
+from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind, parse_breakpoint, step_names
 from vesper.debug.session import Moved, Position, Session, Why, called_by
 from vesper.debug.side import Side
 from vesper.debug.starting import Subject
 from vesper.debug.stops import Stop
 from vesper.debug.view import clause_text, divergence_lines, location, outcome_rows, request_rows, rows
+from vesper.engines.engine import EngineUnavailable
 from vesper.engines.outcome import Returned
+from vesper.host.host import Ran
+from vesper.spec.types import Type
 from vesper.spec.values import show
+from vesper.spec.vesper_error import VesperError
+from vesper.trace.expressions import BadExpression, Expressions
 
 Message = dict[str, Any]
 THREADS = {"python": "python", "interp": "direct"}
@@ -52,17 +56,32 @@ class Refused(ValueError):
     """A request that cannot be done; the message is for the person at the editor."""
 
 
+_REFUSALS = (
+    Refused, VesperError, EngineUnavailable, Unanswered, OSError,
+    # What is no argument of the protocol: a text for a number, a number for an object, a number without end.
+    KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError,
+)  # fmt: skip
+"""What is answered as a failed request. `BadBreakpoint` and `BadExpression` are among the `ValueError`s."""
+
+
 class Adapter:
-    def __init__(self, launch: Callable[[Mapping[str, Any]], Subject]) -> None:
-        """`launch` makes the subject from the arguments of a launch request; it raises `Refused`."""
+    def __init__(
+        self,
+        launch: Callable[[Mapping[str, Any]], Subject],
+        open_world: Callable[[Subject, Mapping[str, Any]], Live | None] = lambda *_: None,
+    ) -> None:
+        """`launch` makes the subject from the arguments of a launch request; it raises `Refused`. `open_world` gives
+        who performs effects, where the arguments ask for it."""
         self._launch = launch
+        self._open_world = open_world
+        self._world: Live | None = None
         self._subject: Subject | None = None
         self._sessions: list[Session] = []
         self._out: list[Message] = []
         self._seq = 0
         self._variables: dict[int, tuple[str, list[tuple[str, object]]]] = {}
         """By reference: of which scope, and what stands in it."""
-        self._points: dict[str, list[str]] = {"source": [], "function": [], "exception": [], "launch": []}
+        self._points: dict[str, list[str]] = {"function": [], "exception": [], "launch": []}
         """The texts of all breakpoints, by who set them."""
         self._moved = Moved(Why.START)
         self._stops_on_entry = True
@@ -84,7 +103,7 @@ class Adapter:
             if method is None:
                 raise Refused(f"`{command}` is not supported")
             body = method(arguments if isinstance(arguments, dict) else {})
-        except (Refused, BadBreakpoint, BadExpression, Unanswered, KeyError, TypeError, ValueError) as problem:
+        except _REFUSALS as problem:
             told = f"{problem.args[0]!r} is missing" if isinstance(problem, KeyError) else str(problem)
             error = {"id": 1, "format": told.replace("{", "(").replace("}", ")"), "showUser": True}
             self._respond(request, False, {"error": error}, told.partition("\n")[0])
@@ -128,11 +147,17 @@ class Adapter:
 
     def _on_launch(self, arguments: Message) -> None:
         subject = self._launch(arguments)
-        session = subject.session()
         points = [str(each) for each in arguments.get("breakOn", [])]
+        expressions = Expressions(subject.compiled, subject.loader)
+        for text in points:
+            parse_breakpoint(text, subject.compiled, expressions)
+        # Only what is right as a whole is begun.
+        self.close()
+        self._sessions = []
+        self._world = self._open_world(subject, arguments)
+        session = subject.session(self._world)
         for text in points:
             session.add_breakpoint(text)
-        # Only what is right as a whole is begun.
         self._subject, self._sessions = subject, [session]
         self._points["launch"] = points
         self._stops_on_entry = arguments.get("stopOnEntry", True) is not False
@@ -144,13 +169,22 @@ class Adapter:
         self._on_launch(arguments)
 
     def _on_configuration_done(self, _: Message) -> None:
+        self._check_launched()
         if self._stops_on_entry:
             self._stopped("entry", "at the first statement")
         else:
             self._move(lambda session: session.resume(from_start=True))
 
     def _on_disconnect(self, _: Message) -> None:
+        self.close()
         self.is_over = True
+
+    def close(self) -> Ran | None:
+        """Ends a run for real, where there is one: as it ended, or given up where nobody went on to its end."""
+        world, self._world = self._world, None
+        if world is None:
+            return None
+        return world.finish(self._sessions[0].leader.outcome if self._sessions else None)
 
     def _on_terminate(self, _: Message) -> None:
         self._event("terminated")
@@ -165,7 +199,7 @@ class Adapter:
         for each in wanted:
             line = int(each["line"]) + (0 if self._begins_by_one else 1)
             texts.append(_conditional(f"{name}:{line}", each.get("condition")))
-        return self._set("source", texts)
+        return self._set(f"source {path}", texts)  # each file has breakpoints of its own
 
     def _on_set_function_breakpoints(self, arguments: Message) -> Message:
         texts = []
@@ -189,9 +223,9 @@ class Adapter:
 
     def _set(self, who: str, texts: list[str]) -> Message:
         """All breakpoints of one kind at once; one that is wrong is not verified, and says why."""
-        session = self._sessions[0] if self._sessions else None
-        if session is None:
-            raise Refused("there is no session yet: launch comes first")
+        self._check_launched()
+        session = self._sessions[0]
+        self._points.setdefault(who, [])
         answered: list[Message] = []
         kept: list[str] = []
         for number, text in enumerate(texts):
@@ -209,6 +243,7 @@ class Adapter:
         return {"breakpoints": answered}
 
     def _id(self, who: str, number: int) -> int:
+        """Stays the same for one breakpoint, whichever files get some later."""
         return [*self._points].index(who) * _LEVELS + number + 1
 
     def _set_points(self) -> None:
@@ -222,17 +257,19 @@ class Adapter:
 
     @property
     def _session(self) -> Session:
+        self._check_launched()
+        return self._sessions[-1]
+
+    def _check_launched(self) -> None:
         if not self._sessions:
             raise Refused("there is no session yet: launch comes first")
-        return self._sessions[-1]
 
     def _on_continue(self, _: Message) -> Message:
         if self._session.is_at_end and len(self._sessions) == 1:
             self._event("terminated")
             self._event("exited", {"exitCode": 0})
         else:
-            del self._sessions[1:]
-            self._move(lambda session: session.resume())
+            self._resume()
         return {"allThreadsContinued": True}
 
     def _on_next(self, _: Message) -> None:
@@ -260,7 +297,20 @@ class Adapter:
         del self._sessions[1:]
         self._move(lambda session: session.reverse())
 
+    def _resume(self) -> None:
+        """To the next breakpoint; out of called nodes that have none any more."""
+        while len(self._sessions) > 1:
+            moved = self._session.resume()
+            if moved.breakpoints:
+                self._sessions += moved.inside
+                self._tell(moved)
+                return
+            self._sessions.pop()
+            self._session.leave_call()
+        self._move(lambda session: session.resume())
+
     def _on_pause(self, _: Message) -> None:
+        self._check_launched()
         self._stopped("pause", "it stands still between two requests")
 
     def _move(self, move: Callable[[Session], Moved]) -> None:
@@ -272,7 +322,12 @@ class Adapter:
             self._event("output", {"category": "important", "output": f"{problem}\n"})
             self._stopped("pause", f"`{problem.request.path}` waits for an answer")
             return
-        points = self._moved.breakpoints
+        self._sessions += self._moved.inside
+        self._tell(self._moved)
+
+    def _tell(self, moved: Moved) -> None:
+        self._moved = moved
+        points = moved.breakpoints
         if any(each.kind in (Kind.CONTRACT, Kind.DIVERGENCE) for each in points):
             self._stopped("exception", self._told(points), points)
         elif points:
@@ -415,28 +470,46 @@ class Adapter:
     # -- changing ---------------------------------------------------------------------------------
 
     def _on_set_variable(self, arguments: Message) -> Message:
-        """Another value for an input: the execution begins again with it and comes to the same place, as far as that
-        is still on its way. Answers stay as they were, and nothing is performed."""
+        """Another value for an input, or for what a request was answered: the execution begins again with it and comes
+        to the same place, as far as that is still on its way. Other answers stay as they were; nothing is performed."""
         reference, name, text = int(arguments["variablesReference"]), str(arguments["name"]), str(arguments["value"])
         scope = self._variables.get(reference, ("", []))[0]
-        if scope != "Inputs" or len(self._sessions) > 1:
-            raise Refused("inputs of the node can be changed; the rest is computed from them")
+        if scope not in ("Inputs", "Steps") or len(self._sessions) > 1:
+            raise Refused("inputs of the node, and what its requests were answered, can be changed; not this")
         assert self._subject is not None
+        if self._world is not None:
+            raise Refused("effects were performed for real: what they were done with cannot be changed any more")
         session = self._session
-        declared = next(each for each in self._subject.compiled.node.inputs if each.name == name)
-        question = session.expressions.parse(text, session.stop_of(session.leader).names, declared.type, "value")
-        outcome = question.ask(session.leader.engine, session.stop_of(session.leader).names)
+        stop = session.stop_of(session.leader)
+        type_, path = self._changeable(scope, name, session, stop)
+        question = session.expressions.parse(text, stop.names, type_, "value")
+        outcome = question.ask(session.leader.engine, stop.names)
         if not isinstance(outcome, Returned):
             raise Refused(f"`{text}` has no value: {outcome_rows(outcome)['']}")
         value = outcome.value["value"]
-        changed = self._subject.with_input(name, value)
+        subject = self._subject
+        changed = subject.with_input(name, value) if path is None else subject.with_answer(path, value)
         begun = changed.session()
-        path, position = session.stop_of(session.leader).path, session.position
-        _come_to(begun, path, position)
+        _come_to(begun, stop.path, session.position)
         self._subject, self._sessions = changed, [begun]
         self._set_points()
         self._stopped("step", f"began again with {name}: {show(value)}")
         return {"value": show(value), "variablesReference": 0}
+
+    def _changeable(self, scope: str, name: str, session: Session, stop: Stop) -> tuple[Type, str | None]:
+        """The type of what is changed, and of a step the path of its request."""
+        assert self._subject is not None
+        node = self._subject.compiled.node
+        if scope == "Inputs":
+            declared = next((each for each in node.inputs if each.name == name), None)
+            if declared is None:
+                raise Refused(f"{node.node_id} has no input `{name}`")
+            return declared.type, None
+        asked = [path for path in session.book.given if plain_path(path).partition("[")[0] == name]
+        found = next((each for (kind, _), each in stop.names.items() if kind == "step" and each.name == name), None)
+        if not asked or found is None:
+            raise Refused(f"`{name}` is computed and not answered: change what it is computed from")
+        return found.type, asked[-1]
 
 
 @dataclass(frozen=True, slots=True)

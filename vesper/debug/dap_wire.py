@@ -40,7 +40,7 @@ def read_message(stream: BinaryIO) -> dict[str, Any] | None:
         return None
     try:
         message = json.loads(body)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise WireError(f"a message is no JSON: {problem}") from None
     if not isinstance(message, dict):
         raise WireError("a message is a JSON object")
@@ -48,6 +48,6 @@ def read_message(stream: BinaryIO) -> dict[str, Any] | None:
 
 
 def write_message(stream: BinaryIO, message: dict[str, Any]) -> None:
-    body = json.dumps(message, ensure_ascii=False).encode("utf-8")
+    body = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")  # half a surrogate pair is no text
     stream.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
     stream.flush()

@@ -8,6 +8,7 @@ was executed already. Only going past a request needs an answer, and where it co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -17,15 +18,16 @@ from vesper.compiler import Compiled
 from vesper.debug.answers import Book, Stopped, Unanswered
 from vesper.debug.breakpoints import (
     AFTER,
+    BadBreakpoint,
     Breakpoint,
     Kind,
     has_changed,
+    inside,
     matches_effect,
     matches_transition,
     parse_breakpoint,
     parse_watch,
 )
-from vesper.debug.expressions import Expressions, Loader, Question, narrowed
 from vesper.debug.side import Side
 from vesper.debug.stops import END, LOST, Stop, guarded_by
 from vesper.engines.compare import first_difference, same_outcome, same_requests
@@ -33,6 +35,7 @@ from vesper.engines.engine import Engine, Limits, Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.ir import nodes as ir
 from vesper.spec.values import Value, same, show
+from vesper.trace.expressions import Expressions, Loader, Question, narrowed
 
 VALUE = "a value"
 LOOKED_AT_MOST = 1_000_000
@@ -59,6 +62,8 @@ class Why(Enum):
 class Moved:
     why: Why
     breakpoints: tuple[Breakpoint, ...] = ()
+    inside: tuple[Session, ...] = ()
+    """Of a breakpoint in a called node: the sessions that lead there, the one that was called from here first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +202,34 @@ class Session:
             found = self._hit(place)
             if found:
                 return Moved(Why.BREAKPOINT, found)
+            met = self._met_inside(place) if place.is_after else None
+            if met is not None:
+                self.position = Position(place.stop)
+                return met
         return Moved(Why.STEP)
+
+    def _met_inside(self, place: Position) -> Moved | None:
+        """Goes through the node that was called here, where a breakpoint may be in it."""
+        call = called_by(self.stop_of(self.leader, place))
+        if call is None or place.stop >= len(self.leader.stops):
+            return None
+        callee = next(each for each in self.compiled.callees if each.node.node_id == call.node)
+        texts = list(inside(self.breakpoints, callee))
+        if not texts:
+            return None
+        inner = self._session_of(self.stop_of(self.leader, place), call, self.engines)
+        for text, told in texts:
+            with suppress(BadBreakpoint):  # no machine, no such transition: nothing to stop at
+                inner.add_breakpoint(text, told)
+        try:
+            moved = inner.resume(from_start=True)
+        except Unanswered:
+            return None  # the call is not over: the engines parted in it
+        return Moved(Why.BREAKPOINT, moved.breakpoints, (inner, *moved.inside)) if moved.breakpoints else None
+
+    def leave_call(self) -> None:
+        """To after the call that was looked into: going on does not go into it again."""
+        self.position = Position(self.position.stop, True)
 
     def _after(self, place: Position) -> Position | None:
         self._complete(place.stop)
@@ -236,9 +268,10 @@ class Session:
 
     # -- breakpoints ------------------------------------------------------------------------------
 
-    def add_breakpoint(self, text: str) -> Breakpoint:
-        """Raises `BadBreakpoint` or `BadExpression`; then nothing has changed."""
-        return self._added(parse_breakpoint(text, self.compiled, self.expressions))
+    def add_breakpoint(self, text: str, told: str | None = None) -> Breakpoint:
+        """Raises `BadBreakpoint` or `BadExpression`; then nothing has changed. `told` is what people call it."""
+        found = parse_breakpoint(text, self.compiled, self.expressions)
+        return self._added(found if told is None else replace(found, text=told))
 
     def add_watch(self, text: str) -> Breakpoint:
         return self._added(parse_watch(text, self.compiled, self.expressions))
@@ -426,8 +459,8 @@ class Session:
         callee = next(each for each in self.compiled.callees if each.node.node_id == call.node)
         path = _call_path(stop)
         given = {} if stop.given is None else stop.given
-        inside, prefix = self.book.inside(path), f"{self.prefix}{path}/"
-        return Session(callee, engines, given, self.now, inside, self._limits, prefix, self._loader)
+        book, prefix = self.book.inside(path), f"{self.prefix}{path}/"
+        return Session(callee, engines, given, self.now, book, self._limits, prefix, self._loader)
 
     def _called(self, stop: Stop, engine: Engine) -> Outcome | None:
         """What a call came to on one engine; None where it asks for what nobody was ever asked."""

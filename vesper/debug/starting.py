@@ -9,12 +9,12 @@ from datetime import datetime
 from vesper.check.cases import Case
 from vesper.compiler import Compiled
 from vesper.debug.answers import Answers, Book, CaseAnswers, Defaults, Live, Recorded, Said
-from vesper.debug.expressions import Loader
 from vesper.debug.session import Session
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Completion, Engine
-from vesper.host.host import compiled_from
+from vesper.trace.expressions import Loader
 from vesper.trace.model import Trace
+from vesper.trace.programs import compiled_of
 from vesper.verify.responses import NOON
 
 
@@ -48,6 +48,12 @@ class Subject:
     def with_input(self, name: str, value: object) -> Subject:
         return replace(self, inputs={**self.inputs, name: value})
 
+    def with_answer(self, path: str, value: object) -> Subject:
+        """The same, where the request at this path is answered with another value."""
+        said = self.said.copied()
+        said.put(path, value)
+        return replace(self, said=said)
+
 
 def case_of(compiled: Compiled, wanted: str | None) -> Case | None:
     """The case of this name; without one the first, and None where there is none."""
@@ -74,8 +80,9 @@ def subject_of_case(
 
 
 def subject_of_trace(trace: Trace, engines: Sequence[Engine], loader: Loader | None = None) -> Subject:
-    """A recorded run, on the node as it was then; what was not recorded is answered by nobody but you."""
-    compiled = compiled_from(trace.definition)
+    """A recorded run, on the node as it was then; what was not recorded is answered by nobody but you. Raises
+    `TraceError` where the node that it carries is none, or was changed."""
+    compiled = compiled_of(trace.definition)
     exchanges = {each.path: Completion(0, each.value, each.failure) for each in trace.exchanges}
     subject = subject_of_case(compiled, engines, None, dict(trace.inputs), trace.now)
     return replace(subject, sources=(Recorded(exchanges),), loader=loader or Loader())

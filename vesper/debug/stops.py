@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from vesper.debug.expressions import Name, Names
 from vesper.engines.engine import Completion, Request
 from vesper.engines.outcome import Outcome
 from vesper.ir import nodes as ir
 from vesper.spec.values import Value
+from vesper.trace.expressions import Name, Names
 
 BEGINNING, PROMISES, END, LOST = "preconditions", "postconditions", "end", "lost"
 """Stops that are no statement: what is asked of callers, what is promised to them, how it ended; and where the engine

@@ -17,7 +17,6 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from vesper.compiler import Compiled
-from vesper.debug.expressions import NOW, Expressions, Name
 from vesper.debug.stops import (
     BEGINNING,
     END,
@@ -45,6 +44,7 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import accept_inputs
 from vesper.spec.types import TIMESTAMP, ArrayOf, MapOf, SetOf, Type
 from vesper.spec.values import Value, in_order, plain
+from vesper.trace.expressions import NOW, Expressions, Name
 
 
 class _Failure(Exception):

@@ -47,20 +47,23 @@ Comparison: TypeAlias = Agree | Disagree | NotComparable
 
 
 def compare(left: Done, right: Done) -> Comparison:
-    """Compare two traced executions of one node on the same inputs."""
+    """Compare two executions of one node on the same inputs; marks where both were observed."""
     if isinstance(left.outcome, EngineFault) or isinstance(right.outcome, EngineFault):
         return Disagree("an engine is at fault", None)  # also where both are: neither gave an answer
     for outcome in (left.outcome, right.outcome):
         # Fuel is counted alike; when another limit is hit depends on the machine.
         if isinstance(outcome, LimitHit) and outcome.limit != "fuel":
             return NotComparable(f"the limit on {outcome.limit} was hit")
-    first = first_difference(left.marks, right.marks)
+    is_observed = left.is_observed and right.is_observed
+    first = first_difference(left.marks, right.marks) if is_observed else None
     if first is not None:
         return Disagree("an intermediate value", first)
     if not same_requests(left.requests, right.requests):
         return Disagree("what is asked for", None)
     if not same_outcome(left.outcome, right.outcome):
         return Disagree("the outcome", None)
+    if left.way is not None and right.way is not None and left.way != right.way:
+        return Disagree("the path, or what was read on it", None)
     return Agree()
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from vesper import _direct
 from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits, Observer, Request
@@ -23,6 +24,7 @@ from vesper.engines.outcome import (
     Returned,
 )
 from vesper.engines.path import Pathed, Point
+from vesper.engines.tiering import INTERPRETED, Tiering, tiering
 from vesper.kernels import raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.values import Problem, ProblemKind
@@ -36,6 +38,15 @@ Flight = _direct.Flight
 """Two counters in memory that outlives the process (`vesper/migration/apart/flights.py`)."""
 Route = _direct.Route
 """The way into a node that is being moved over (`vesper/migration/live/way_in.py`)."""
+
+
+NotCompiled = _direct.NotCompiled
+"""There is no machine code of a node; the message says why."""
+Batches = _direct.Batches
+"""The rows of a table, run when somebody asks for them (`vesper/batch/table.py`)."""
+Explain = Callable[["_RawOutcome", Any], tuple[str, str, str | None, str]]
+"""What is said of a row without outputs: kind, code, place and message. It is given the outcome as the engine has it, and
+where the inputs do not fit what was given for them: a dict, or a JSON text."""
 
 
 class Plan(IntEnum):
@@ -52,15 +63,44 @@ class Plan(IntEnum):
 
 
 class DirectEngine:
+    """The interpreter of the direct path; with another tiering, the same with machine code."""
+
     name = "interp"
 
+    def __init__(self, tiering: Tiering = INTERPRETED) -> None:
+        self._tiering = tiering
+
     def load(self, compiled: Compiled) -> DirectProgram:
-        return load_documents(compiled.ir, [each.ir for each in all_callees(compiled)])
+        return load_documents(compiled.ir, [each.ir for each in all_callees(compiled)], self._tiering)
 
 
-def load_documents(ir: bytes, callees: Sequence[bytes]) -> DirectProgram:
+class TieredEngine:
+    """The direct path as it is meant to be used: interpreted first, machine code where a node is hot."""
+
+    name = "jit"
+
+    def __init__(self, configured: Tiering | None = None) -> None:
+        """`configured` is what `vesper.toml` says."""
+        self._configured = configured
+
+    def load(self, compiled: Compiled) -> DirectProgram:
+        """Raises `EngineUnavailable` where the environment says what cannot be."""
+        return DirectEngine(tiering(self._configured)).load(compiled)
+
+
+def load_documents(ir: bytes, callees: Sequence[bytes], tiering: Tiering = INTERPRETED) -> DirectProgram:
     """A node from its document and those of all nodes that it calls: for a process that has nothing else of it."""
-    return DirectProgram(_direct.Program.load(ir, callees))
+    program = _direct.Program.load(
+        ir,
+        callees,
+        tiering.is_optimised,
+        jit=tiering.jit,
+        jit_calls=tiering.calls,
+        jit_operations=tiering.operations,
+        max_code_bytes=tiering.max_code_mb << 20,
+        jit_fail_guard=tiering.fail_guard,
+    )
+    return DirectProgram(program)
 
 
 def all_callees(compiled: Compiled) -> list[Compiled]:
@@ -73,6 +113,49 @@ def all_callees(compiled: Compiled) -> list[Compiled]:
             found[callee.semantic_hash] = callee
             waiting += callee.callees
     return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class FormTier:
+    """What is made of one form of a node."""
+
+    stage: Literal["off", "cold", "queued", "installed", "resting", "refused"]
+    """`resting`: the machine code was slower than the interpreter, and is tried again later."""
+    reason: str | None
+    """Why it is refused."""
+    bytes: int
+    """Of machine code."""
+    guards: int
+    """How many places it has where it may go back to the interpreter."""
+    entered: int
+    """How often machine code was entered,"""
+    exits: int
+    """and how often a guard failed, so that the interpreter went on from there."""
+    rests: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTier:
+    plain: Mapping[str, FormTier]
+    """The form that calls run, of the node and of those it calls, by their ids."""
+    pathed: FormTier | None
+    """The form that says which way a run went; None where nobody has asked for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierCounters:
+    """What this process has made; programs that are gone count too, except in `bytes`."""
+
+    compiled: int
+    refused: int
+    nanoseconds: int
+    """Of compiling."""
+    bytes: int
+    """Of machine code that is held now."""
+
+
+def tier_counters() -> TierCounters:
+    return TierCounters(**_direct.tier_counters())
 
 
 class DirectProgram:
@@ -110,6 +193,47 @@ class DirectProgram:
         begun = self._program.start(inputs, now, is_traced, fuel, seconds)  # type: ignore[arg-type]  # as above
         return DirectExecution(begun, observe)
 
+    def tier(self) -> ProgramTier:
+        """What is made of the node, and of those it calls."""
+        found = self._program.tier()
+        pathed = found["pathed"]
+        plain = {node: FormTier(**form) for node, form in found["plain"].items()}
+        return ProgramTier(plain, None if pathed is None else FormTier(**pathed))
+
+    def look(self, what: str) -> str:
+        """What is made of the node, for people to read: `ir-optimized`, `bytecode`, as calls run it, or machine code in
+        the notation of Cranelift (`clif`) or of an assembler (`asm`). Raises `NotCompiled` where there is none."""
+        return self._program.look(what)
+
+    def batches(
+        self,
+        table: object,
+        explain: Explain,
+        *,
+        form: str,
+        decimals: str | Sequence[tuple[str, int]] | None,
+        keep: Sequence[str],
+        error_column: str,
+        threads: int,
+        now: datetime | None,
+        limits: Limits | None,
+    ) -> _direct.Batches:
+        """The answer to each row of a table that speaks Arrow. Raises `ValueError` for one that does not go with it."""
+        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        return _direct.Batches(
+            self._program,
+            table,
+            explain,
+            form=form,
+            decimals=decimals,
+            keep=keep,
+            error_column=error_column,
+            threads=threads,
+            now=now,
+            fuel=fuel,
+            seconds=seconds,
+        )
+
     def points(self) -> tuple[Point, ...]:
         """What an execution may pass, by its number in a path."""
         return tuple(Point(*each) for each in self._program.points())
@@ -127,6 +251,24 @@ class DirectProgram:
         fuel, seconds = limits.fuel, limits.seconds
         raw, path, fingerprint = self._program.call_pathed(inputs, key, now, fuel, seconds)  # type: ignore[arg-type]  # as above
         return Pathed(_outcome(raw), path, fingerprint)
+
+    def way_in(self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]) -> Callable[..., dict[str, Any]] | None:
+        """A dict of inputs to a dict of outputs, with nothing of Python between; None where a call is more than that.
+        `ended` is asked what comes of an outcome that is not `returned`."""
+        way = self._way(ended)
+        return None if way is None else way.call
+
+    def way_in_for_many(
+        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
+    ) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
+        """The same for many inputs in one call. What `ended` raises gets a note of the place."""
+        way = self._way(ended)
+        return None if way is None else way.map
+
+    def _way(self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]) -> _direct.Way | None:
+        if self._program.asks or self._program.uses_now:
+            return None
+        return _direct.Way(self._program, lambda raw, inputs: ended(_outcome(raw), inputs))
 
     def route(
         self,
@@ -229,6 +371,11 @@ def _outcome(raw: _RawOutcome) -> Outcome:
             return LimitHit(limit)
         case ("engine_fault", message):
             return EngineFault(message)
+
+
+def outcome_of_raw(raw: _RawOutcome) -> Outcome:
+    """An outcome as the engine has it, for what is called by the engine itself."""
+    return _outcome(raw)
 
 
 def _refuse(raw: _RawOutcome) -> NoReturn:

@@ -92,6 +92,10 @@ class Done:
     marks: Marks
     requests: tuple[Request, ...] = ()
     """What was asked for on the way, where whoever ran the execution noted it."""
+    is_observed: bool = True
+    """False where the engine was not asked for marks: that there are none then says nothing."""
+    way: tuple[bytes, int] | None = None
+    """The path and the fingerprint, where they were asked for."""
 
 
 class Execution(Protocol):

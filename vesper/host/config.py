@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from vesper.effects.settings import ConfigError, Table, close_to
+from vesper.engines.tiering import Tiering
+from vesper.host.engine_settings import read_engine
 from vesper.host.grants import Grant, grant_from_table
 from vesper.host.migrating import MigrationSettings, read_migration
 from vesper.host.parts import NAMES, Parts, read_parts
@@ -75,6 +77,8 @@ class Config:
     migration: MigrationSettings | None = None
     """None is as if there were an empty table."""
     traces: TraceSettings | None = None
+    """None is as if there were an empty table."""
+    engine: Tiering | None = None
     """None is as if there were an empty table."""
 
     def located(self, path: str) -> Path:
@@ -149,7 +153,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
     grants = values.get("grants", [])
     if not isinstance(grants, list) or not all(isinstance(each, dict) for each in grants):
         raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
-    own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces"}
+    own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces", "engine"}
     config = Config(
         path,
         folder,
@@ -166,6 +170,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         read_parts(top, folder),
         read_migration(top.table("migration"), folder),
         read_traces(top.table("traces"), folder),
+        read_engine(top.table("engine")),
     )
     for name in values:
         if name not in own and name not in NAMES:
@@ -197,7 +202,7 @@ def _journal(table: Table, folder: Path) -> JournalSettings:
 
 
 def _recovery(table: Table) -> RecoverySettings:
-    engine = table.choice("engine", ("python", "interp")) if "engine" in table else None
+    engine = table.choice("engine", ("python", "interp", "jit")) if "engine" in table else None
     found = RecoverySettings(table.boolean("enabled", True), table.seconds("every", 5.0), engine)
     table.done()
     if not 0.05 <= found.every <= 86_400:

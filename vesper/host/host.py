@@ -390,7 +390,7 @@ class Host:
         if self._is_ours(summary):
             raise NotTaken(f"execution {summary.execution} cannot be taken over: this process is running it")
         # A process that died under the direct engine may have died of it: the reference finishes what it left.
-        is_lost = _engine_of(recorded) == "interp" and is_dead(summary.owner)
+        is_lost = _engine_of(recorded) in ("interp", "jit") and is_dead(summary.owner)
         chosen = engine or ("python" if is_lost else _engine_of(recorded))
         # What can go wrong with the node goes wrong before the run is ours.
         compiled = compiled_from(self.journal.definition(summary.semantic_hash))

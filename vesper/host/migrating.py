@@ -82,12 +82,12 @@ def read_migration(table: Table, folder: Path) -> MigrationSettings:
     nodes = {name: _node(each) for name, each in table.table("nodes").tables().items()}
     found = MigrationSettings(
         table.text("store", f"sqlite:{folder / '.vesper' / 'migration.db'}"),
-        _share(table, "canary", usual.canary, 0.01, 0.05),
-        _share(table, "sample", usual.sample, 0.0001, 1.0),
+        share(table, "canary", usual.canary, 0.01, 0.05),
+        share(table, "sample", usual.sample, 0.0001, 1.0),
         tuple(_mode(table, "approvals", each) for each in table.texts("approvals", ())),
         table.seconds("refresh", usual.refresh),
         table.seconds("hold", usual.hold),
-        _share(table, "follow_cpu", usual.follow_cpu, 0.001, 64.0),
+        share(table, "follow_cpu", usual.follow_cpu, 0.001, 64.0),
         table.size("follow_memory", usual.follow_memory),
         "process" if table.choice("isolation", ("none", "process"), usual.isolation) == "process" else "none",
         table.seconds("deadline", usual.deadline),
@@ -109,7 +109,7 @@ def read_migration(table: Table, folder: Path) -> MigrationSettings:
 def _node(table: Table) -> NodeMigration:
     found = NodeMigration(
         table.texts("routing_key", ()),
-        _share(table, "canary", 0.05, 0.01, 0.05) if "canary" in table else None,
+        share(table, "canary", 0.05, 0.01, 0.05) if "canary" in table else None,
         table.choice("max_mode", MODES) if "max_mode" in table else None,
         tuple(_tolerance(name, each) for name, each in table.table("tolerances").tables().items()),
     )
@@ -140,7 +140,7 @@ def _is_positive(text: str) -> bool:
     return number.is_finite() and number > 0
 
 
-def _share(table: Table, name: str, default: float, least: float, most: float) -> float:
+def share(table: Table, name: str, default: float, least: float, most: float) -> float:
     """A share as a text, such as `5 %` or `0.5 %`."""
     if name not in table:
         return default

@@ -1,4 +1,5 @@
-"""`[traces]` of `vesper.toml`: where traces are kept that no journal has, and how long. Reading it opens nothing."""
+"""`[traces]` of `vesper.toml`: which traces are kept that no journal has, where, and how long. Reading it opens
+nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vesper.effects.settings import Table
+from vesper.host.migrating import share
 
 _CENTURY = 36_500 * 86_400
 
@@ -19,6 +21,12 @@ class TraceSettings:
     max_traces: int = 10_000
     max_size: int = 256 << 20
     """Bytes of all traces together; the oldest go first."""
+    sample: float = 0.0
+    """The share of executions of nodes without effects that have a trace. Those with effects all have one."""
+    per_second: int = 50
+    """So many of them at most: making a trace takes as long as hundreds of calls."""
+    watch: bool = False
+    """True where nodes without effects are held to the breakpoints of running services, too."""
 
 
 def read_traces(table: Table, folder: Path) -> TraceSettings:
@@ -29,6 +37,9 @@ def read_traces(table: Table, folder: Path) -> TraceSettings:
         table.seconds("retention", usual.retention),
         table.integer("max_traces", usual.max_traces, least=1, most=10_000_000),
         table.size("max_size", usual.max_size),
+        share(table, "sample", usual.sample, 0.0001, 1.0),
+        table.integer("per_second", usual.per_second, least=1, most=1_000_000),
+        table.boolean("watch", usual.watch),
     )
     table.done()
     if not 1 <= found.retention <= _CENTURY:

@@ -16,16 +16,15 @@ from vesper.effects.performer import EffectFailed
 from vesper.effects.stored_json import stored_value
 from vesper.host.plans import plans_of
 from vesper.host.stub_answers import plain_step
-from vesper.spec.effects import EFFECTS
 from vesper.spec.inputs import accept_inputs
 from vesper.spec.json_forms import forms_of_json, input_of_json
 from vesper.spec.types import Enum, OptionalOf, Primitive, Type, without_null
 from vesper.spec.values import ValueProblem, plain, show
 from vesper.spec.vesper_error import VesperError
+from vesper.trace.failure_codes import no_such_code
 from vesper.trace.model import Trace
 from vesper.trace.timeline import TimelineStep, step_of, timeline
 
-_HTTP_CODE = re.compile(r"http_[1-5][0-9]{2}", re.ASCII)
 _CHANGE = re.compile(r"(?P<what>[A-Za-z_][\w.]*)\s*(?:=|:|\s)\s*(?P<value>.*\S)\s*", re.DOTALL)
 _ARROW = re.compile(r"(?P<before>.*\S)\s+->\s+(?P<after>.*\S)", re.DOTALL)
 RESPONSE, FAILS = "response", "fails"
@@ -188,9 +187,7 @@ def read_answer(compiled: Compiled, path: str, text: str) -> tuple[object, str |
 
 
 def _checked_code(effect: str, path: str, code: str) -> str:
-    codes = EFFECTS[effect].codes()
-    if code in codes or ("http_error" in codes and _HTTP_CODE.fullmatch(code)):
-        return code
-    known = [each for each in codes if each != "http_error"]
-    hint = did_you_mean(code, known) or f"it can fail with {', '.join(known)}"
-    raise NotChanged(f"`{plain_step(path)}` cannot fail with `{code[:80]}`; {hint}")
+    problem = no_such_code(effect, plain_step(path), code)
+    if problem is not None:
+        raise NotChanged(problem)
+    return code

@@ -156,6 +156,8 @@ class Changed:
     """Paths whose recorded answers do not count any more: of steps whose parameters were changed."""
     first_exchange: int = 0
     """The first that is not simply taken from the trace."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The place of each recorded exchange, by its path."""
 
     @property
     def has_fix(self) -> bool:
@@ -170,20 +172,20 @@ class Changed:
         given = self.answers.get(request.path)
         if given is not None:
             return exchange_of(request, given.value, given.failure, "changed")
-        for number, recorded in enumerate(self.trace.exchanges):
-            if recorded.path == request.path:
-                is_before = number < self.first_exchange
-                if request.path not in self.anew and is_same_request(request, recorded):
-                    return recorded
-                if is_before and not self.changes:
-                    raise Unrecorded(_other(request, recorded) or f"`{recorded.path}` differs")
-                return None
+        number = self.numbers.get(request.path)
+        if number is None:
+            return None
+        recorded = self.trace.exchanges[number]
+        if request.path not in self.anew and is_same_request(request, recorded):
+            return recorded
+        if number < self.first_exchange and not self.changes:
+            raise Unrecorded(_other(request, recorded) or f"`{recorded.path}` differs")
         return None
 
     def is_before(self, request: Request) -> bool:
         """True for what comes before the step that it is run from."""
-        paths = [each.path for each in self.trace.exchanges[: self.first_exchange]]
-        return request.path in paths and request.path not in self.anew
+        number = self.numbers.get(request.path)
+        return number is not None and number < self.first_exchange and request.path not in self.anew
 
 
 def changed(trace: Trace, changes: Sequence[Change], from_step: TimelineStep | None = None) -> Changed:
@@ -213,7 +215,8 @@ def changed(trace: Trace, changes: Sequence[Change], from_step: TimelineStep | N
     if text != compiled.source.text:
         compiled = recompiled(compiled, text)
     first = 0 if from_step is None else _first_exchange(steps, from_step)
-    return Changed(trace, compiled, inputs, tuple(changes), from_step, answers, frozenset(anew), first)
+    numbers = {each.path: number for number, each in reversed([*enumerate(trace.exchanges)])}  # the first of its path
+    return Changed(trace, compiled, inputs, tuple(changes), from_step, answers, frozenset(anew), first, numbers)
 
 
 def _first_exchange(steps: Sequence[TimelineStep], from_step: TimelineStep) -> int:

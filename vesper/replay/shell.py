@@ -13,20 +13,17 @@ Step 3: call_stripe_api ✗ (timeout)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from vesper.effects.settings import ConfigError
-from vesper.engines.engine import Request
+from vesper.engines.engine import EngineUnavailable, Request
 from vesper.engines.registry import ENGINES
 from vesper.host.plans import plans_of
-from vesper.host.running import InDoubt
 from vesper.host.stub_answers import plain_step
-from vesper.journal.errors import JournalError
-from vesper.replay.changes import InputChange, NotChanged, input_change, read_answer, read_change, the_step
+from vesper.replay.changes import Change, InputChange, NotChanged, input_change, read_answer, read_change, the_step
 from vesper.replay.fixing import NotApplied
 from vesper.replay.live import status_text
-from vesper.replay.rerun import Changed, Unrecorded
+from vesper.replay.rerun import Changed
 from vesper.replay.session import Session
 from vesper.replay.text import (
     SENSITIVE,
@@ -38,7 +35,8 @@ from vesper.replay.text import (
     timeline_lines,
 )
 from vesper.spec.values import printable, show
-from vesper.trace.model import Exchange, Trace, TraceError
+from vesper.spec.vesper_error import VesperError
+from vesper.trace.model import Exchange, Trace
 from vesper.trace.recorder import exchange_of
 from vesper.trace.timeline import TimelineStep
 
@@ -118,7 +116,7 @@ class Shell:
             return False
         try:
             command(self, rest.strip())
-        except (NotChanged, NotApplied, Unrecorded, TraceError, JournalError, ConfigError, InDoubt) as problem:
+        except (VesperError, EngineUnavailable) as problem:
             self._write(str(problem))
             return False
         return True
@@ -182,24 +180,23 @@ class Shell:
             return
         step = self._the_step(target)
         text = change.strip() or self._asked("  Change: ")
-        before = list(self.session.changes)
-        for each in text.split(";"):
-            self.session.change(read_change(self.session.trace, self.session.compiled, step, each))
-        try:
-            self._run_from(step, None)
-        except (NotChanged, Unrecorded):
-            self.session.changes = before
-            raise
+        changes = [read_change(self.session.trace, self.session.compiled, step, each) for each in parted_changes(text)]
+        self._run_changed(changes, step)
 
     def _modify_input(self, name: str, value: str) -> None:
         if not name:
             raise NotChanged("say which input: `modify input amount 5.00`")
         text = value or self._asked(f"  {name}: ")
+        self._run_changed([input_change(self.session.trace, self.session.compiled, name, text)], None)
+
+    def _run_changed(self, changes: Sequence[Change], step: TimelineStep | None) -> None:
+        """Runs it with these changes too; where that fails, nothing is changed."""
         before = list(self.session.changes)
-        self.session.change(input_change(self.session.trace, self.session.compiled, name, text))
+        for each in changes:
+            self.session.change(each)
         try:
-            self._run_from(None, None)
-        except (NotChanged, Unrecorded):
+            self._run_from(step, None)
+        except Exception:
             self.session.changes = before
             raise
 
@@ -369,3 +366,24 @@ _COMMANDS: dict[str, Callable[[Shell, str], None]] = {
     "apply": Shell._apply,
     "save": Shell._save,
 }
+
+
+def parted_changes(text: str) -> Iterator[str]:
+    """The changes of a line, which `;` parts; one in quotes or in the brackets of a JSON belongs to its value."""
+    begin, depth, quote, is_escaped = 0, 0, "", False
+    for place, sign in enumerate(text):
+        if is_escaped:
+            is_escaped = False
+        elif quote:
+            is_escaped = sign == "\\"
+            quote = "" if sign == quote else quote
+        elif sign == '"':
+            quote = sign
+        elif sign in "{[":
+            depth += 1
+        elif sign in "}]":
+            depth -= 1
+        elif sign == ";" and depth <= 0:
+            yield text[begin:place]
+            begin = place + 1
+    yield text[begin:]

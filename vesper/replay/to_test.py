@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from vesper.compiler import Compiled
 from vesper.diagnostics.source import SourceFile
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
 from vesper.host.host import Prepared
 from vesper.host.outcomes import outcome_record
 from vesper.host.plans import plans_of
@@ -89,7 +89,7 @@ def pytest_text(trace: Trace, cases: str, file_name: str) -> str:
             body,
             "",
             "",
-            f'@pytest.mark.parametrize("engine", {list(ENGINES)!r})',
+            f'@pytest.mark.parametrize("engine", {list(PAIR)!r})',
             f"def test_{_identifier(trace)}(engine: str) -> None:",
             f"    node = vesper.load({trace.node_id!r}, engine=engine{host})",
             f"    outcome = node(**INPUTS{now})",
@@ -113,7 +113,7 @@ def conformance_text(trace: Trace, reveals: bool = False) -> str:
         )
     given = {name: typed_value(value) for name, value in trace.inputs.items()}
     lines = [
-        f"- why: recorded as trace {trace.trace_id}",
+        f"- why: {_flow(f'recorded as trace {trace.trace_id}')}",
         f"  node: {trace.node_id}",
         "  inputs:" if given else "  inputs: {}",
         *(f"    {name}: {_flow(form)}" for name, form in given.items()),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from vesper.engines.compare import Disagree, compare
+from vesper.engines.engine import Done
 from vesper.engines.outcome import (
     ContractBroken,
     DeclaredError,
@@ -53,15 +55,20 @@ def _differences(left: Trace, right: Trace) -> Iterator[Difference]:
 
 def _of_steps(left: Trace, right: Trace) -> Iterator[Difference]:
     lefts, rights = _by_path(left), _by_path(right)
-    # In the order of the left one; steps that only the right one has come where they come there.
-    order = list(lefts)
-    for place, key in enumerate(rights):
-        if key not in lefts:
-            before = [each for each in list(rights)[:place] if each in order]
-            order.insert(order.index(before[-1]) + 1 if before else 0, key)
+    # In the order of the left one; steps that only the right one has come where they come there: behind what is
+    # before them on that side.
+    behind: dict[tuple[str, int] | None, list[tuple[str, int]]] = {}
+    last: tuple[str, int] | None = None
+    for key in rights:
+        if key in lefts:
+            last = key
+        else:
+            behind.setdefault(last, []).append(key)
+    order = behind.get(None, [])
+    for key in lefts:
+        order += [key, *behind.get(key, ())]
     for key in order:
-        one, other = lefts.get(key), rights.get(key)
-        yield from _of_step(left, one, right, other)
+        yield from _of_step(left, lefts.get(key), right, rights.get(key))
 
 
 def _by_path(trace: Trace) -> dict[tuple[str, int], TimelineStep]:
@@ -133,3 +140,19 @@ def outcome_text(outcome: Outcome | None) -> str:
             return f"limit hit: {limit}"
         case EngineFault(message):
             return f"engine fault: {message}"
+
+
+def parted(left: Trace, right: Trace) -> str | None:
+    """Where two engines part; None where they agree."""
+    assert left.outcome is not None
+    assert right.outcome is not None
+    found = compare(Done(left.outcome, left.raw_marks()), Done(right.outcome, right.raw_marks()))
+    if not isinstance(found, Disagree):
+        return None
+    where = f"mark {found.mark}"
+    if found.mark is not None:
+        longer = max(left.marks, right.marks, key=len)
+        where = longer[found.mark].step or f"expression {longer[found.mark].index}"
+    return f"{right.engines[0]} parts from {left.engines[0]} in {found.what}" + (
+        f", at {where}" if found.mark is not None else ""
+    )

@@ -1,132 +1,295 @@
-"""Expressions that somebody asks about an execution: `input.amount > 10000`.
+"""Expressions about an execution: parsed and checked by the front end, computed by an engine.
 
-They are read by the front end of the language and computed by an engine, so they mean what they mean in a node. A name
-stands for an input, a constant, or a value that the execution has; `input.NAME` works as it does in a node.
+`print total * 2`, a watch, a breakpoint `input.amount > 10000` and `vesper traces list --where` are expressions of the
+language. One is checked as if it stood in the node, and becomes a function of its own whose inputs are the names that
+it mentions: so both engines compute it, each from its own values. What the node itself computes and does not mark (what
+a loop goes over, what a call is given) is asked for in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import cast
 
 from vesper.check.expressions import ExpressionChecker
-from vesper.check.scope import Scope
+from vesper.check.named_types import TypeResolver
+from vesper.check.scope import Declared, Scope
 from vesper.compiler import Compiled
-from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
-from vesper.diagnostics.render_full import render_full
+from vesper.diagnostics.diagnostic import CheckingStopped, Diagnostic, DiagnosticBag
+from vesper.diagnostics.excerpt import render_excerpt
 from vesper.diagnostics.source import SourceFile, Span
-from vesper.engines.engine import Program
+from vesper.engines.engine import Engine, Program
 from vesper.engines.outcome import Outcome, Returned
-from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.ir import nodes as ir
 from vesper.ir.encode import encode_and_hash
-from vesper.spec.types import Type
-from vesper.spec.values import plain
+from vesper.spec.types import NULL, TIMESTAMP, OptionalOf, Type
+from vesper.spec.values import Value, plain
 from vesper.spec.vesper_error import VesperError
-from vesper.syntax import ast
-from vesper.syntax.expression_parser import parse_expression
-from vesper.syntax.yaml_tree import Scalar
+from vesper.syntax.ast import Document
+from vesper.syntax.expression_parser import parse_tokens
+from vesper.syntax.scalar_text import place_text
+from vesper.syntax.tokens import tokenize
+from vesper.syntax.yaml_to_ast import build_ast
+from vesper.syntax.yaml_tree import Scalar, read_yaml
 
-_NODE = "asked_v1"
-_VALUE = "value"
+Key = tuple[str, str]
+"""What a name stands for: `input`, `constant`, `step`, `local`, `output` or `now`, and which one of them."""
+NOW: Key = ("now", "")
 _LONGEST = 10_000
 
 
-class AskedWrongly(VesperError):
-    """An expression that cannot be read, or has no type; the message has a caret under what is wrong."""
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Something that an expression may mention: as the author calls it, of which type, with which value."""
+
+    name: str
+    type: Type
+    value: Value = None
+
+
+Names = Mapping[Key, Name]
+
+
+class BadExpression(VesperError, ValueError):
+    """The text is no expression over these names; the message has a caret under what is wrong."""
+
+
+class Loader:
+    """Programs, each loaded once: a called node is looked into often."""
+
+    def __init__(self) -> None:
+        self._programs: dict[tuple[Engine, str], Program] = {}
+
+    def load(self, engine: Engine, compiled: Compiled) -> Program:
+        key = (engine, compiled.semantic_hash)
+        if key not in self._programs:
+            self._programs[key] = engine.load(compiled)
+        return self._programs[key]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An expression over named values, ready to be computed."""
+    """An expression as a function of the names that it mentions."""
 
     text: str
     type: Type
-    names: frozenset[str]
-    """What it mentions."""
-    program: Program
+    mentions: tuple[Key, ...]
+    compiled: Compiled
+    loader: Loader
 
-    def outcome(self, values: Mapping[str, object]) -> Outcome:
-        """What it comes to: `Returned({"value": …})`, or how it failed. Names that it does not mention may be left
-        out, and are not looked at."""
-        return self.program.call({name: values[name] for name in self.names if name in values})
+    def can_be_asked(self, names: Names) -> bool:
+        """True where everything that it mentions has a value here."""
+        return all(key in names for key in self.mentions)
 
-    def holds(self, values: Mapping[str, object]) -> bool:
+    def load(self, engine: Engine) -> Program:
+        """Loads it, if that was not done: a step that asks it for the first time should not wait."""
+        return self.loader.load(engine, self.compiled)
+
+    def ask(self, engine: Engine, names: Names) -> Outcome:
+        """What the engine computes from these values; the value is the output `value`."""
+        return self.load(engine).call(
+            {_parameter(number): names[key].value for number, key in enumerate(self.mentions)}
+        )
+
+    def holds(self, engine: Engine, names: Names) -> bool:
         """True where it is computed and is true. One that fails (a division by zero) holds for nothing."""
-        found = self.outcome(values)
-        return isinstance(found, Returned) and found.value[_VALUE] is True
-
-    def value(self, values: Mapping[str, object]) -> object:
-        """What it is. Raises `AskedWrongly` where it fails."""
-        found = self.outcome(values)
-        if isinstance(found, Returned):
-            return plain(found.value[_VALUE])
-        raise AskedWrongly(f"`{self.text}` has no value here: {getattr(found, 'code', found.kind)}")
+        if not self.can_be_asked(names):
+            return False
+        found = self.ask(engine, names)
+        return isinstance(found, Returned) and found.value["value"] is True
 
 
-def question(
-    text: str, names: Mapping[str, Type], expected: Type | None = None, engine: str = REFERENCE, where: str = "here"
-) -> Question:
-    """Reads an expression over these names. Raises `AskedWrongly`; `where` is what the message calls the text."""
-    source = SourceFile(where, text)
-    bag = DiagnosticBag(source)
-    found: ir.Expression | None = None
-    if not text.strip() or len(text) > _LONGEST:
-        raise AskedWrongly(f"{where}: an expression is expected, such as `input.amount > 10000`")
-    try:
-        parsed = parse_expression(Scalar(text, "", Span(0, len(text))), bag)
-        if parsed is not None:
-            scope = Scope()
-            for name, type_ in names.items():
-                scope.declare("input", ast.Word(name, Span(0, 0)), type_, bag)
-            checker = ExpressionChecker(scope, bag)
-            found = checker.infer(parsed, None) if expected is None else checker.check(parsed, expected)
-    except CheckingStopped:
-        found = None  # the reasons are in the bag
-    if found is None or bag.has_errors:
-        # Where a name is declared is in the node, and not in this text.
-        told = [render_full(source, replace(each, secondary=())) for each in bag.sorted()]
-        raise AskedWrongly("\n\n".join(told))
-    return _loaded(text, found, names, source, engine)
+def _parameter(number: int) -> str:
+    return f"given_{number}"
 
 
-def inputs_question(compiled: Compiled, text: str, expected: Type | None = None, where: str = "here") -> Question:
-    """Reads an expression over the inputs and constants of a node."""
-    return question(text, input_types(compiled), expected, where=where)
+class Expressions:
+    """Questions about one node."""
+
+    def __init__(self, compiled: Compiled, loader: Loader | None = None) -> None:
+        self._compiled = compiled
+        self._loader = loader or Loader()
+        self._document: Document | None = None
+        self._of_node: dict[int, Question] = {}
+
+    def parse(self, text: str, names: Names, expected: Type | None = None, what: str = "expression") -> Question:
+        """The question that a text asks. Raises `BadExpression`."""
+        if not text.strip() or len(text) > _LONGEST:
+            raise BadExpression(f"{what}: an expression is expected, such as `input.amount > 10000`")
+        source = SourceFile(what, text)
+        bag = DiagnosticBag(source)
+        try:
+            found = self._checked(source, bag, names, expected)
+        except CheckingStopped:
+            found = None
+        errors = [each for each in bag.sorted() if each.severity.value == "error"]
+        if found is None or errors:
+            raise BadExpression(_rendered(source, errors[0]) if errors else f"`{text}` is no expression")
+        if found.type == NULL:
+            raise BadExpression("`null` alone has no type that could be computed")
+        return _question(text, found, self._loader)
+
+    def _checked(
+        self, source: SourceFile, bag: DiagnosticBag, names: Names, expected: Type | None
+    ) -> ir.Expression | None:
+        tokens = tokenize(place_text(source, Scalar(source.text, "", Span(0, len(source.text)))), bag)
+        parsed = None if tokens is None else parse_tokens(tokens, bag)
+        if parsed is None:
+            return None
+        checker = self._checker(bag, names)
+        return checker.infer(parsed, None) if expected is None else checker.check(parsed, expected)
+
+    def _checker(self, bag: DiagnosticBag, names: Names) -> ExpressionChecker:
+        """Knows the types and functions of the node, and these names."""
+        document = self._parsed_node()
+        scope = Scope(has_clock=self._compiled.node.type != "function")
+        types = TypeResolver(document.types, bag)
+        types.resolve_all()
+        checker = ExpressionChecker(scope, bag, types)
+        for constant in self._compiled.node.constants:
+            scope.names[constant.name] = Declared("constant", constant.name, constant.type, Span(0, 0))
+        checker.functions_below = {each.name.text: each.name for each in document.functions}
+        for each in document.functions:
+            parameters = [(part.name, types.resolve(part.type)) for part in each.parameters]
+            checker.declare_function(each, parameters, types.resolve(each.returns))
+        for (kind, key), found in names.items():
+            if kind == "output":
+                scope.in_postcondition = True
+                scope.outputs[found.name] = Declared(kind, found.name, found.type, Span(0, 0))
+            elif kind in ("step", "local"):
+                # A constant is what is seen everywhere, beside outputs too: what stands here has its value already.
+                reference = f"{kind}:{key}"
+                scope.names[found.name] = Declared("constant", found.name, found.type, Span(0, 0), ir_name=reference)
+            elif kind == "input":
+                scope.names[found.name] = Declared(kind, found.name, found.type, Span(0, 0))
+        return checker
+
+    def _parsed_node(self) -> Document:
+        if self._document is None:
+            bag = DiagnosticBag(self._compiled.source)
+            tree = read_yaml(bag)
+            document = None if tree is None else build_ast(tree, bag)
+            if document is None:  # a trace says whatever its maker wrote
+                raise BadExpression(f"the text of {self._compiled.node.node_id} cannot be read: nothing can be asked")
+            self._document = document
+        return self._document
+
+    def of_node(self, expression: ir.Expression) -> Question:
+        """The question that an expression of the node itself is."""
+        found = self._of_node.get(expression.index)
+        if found is None:
+            found = self._of_node[expression.index] = _question("", expression, self._loader)
+        return found
 
 
-def input_types(compiled: Compiled) -> dict[str, Type]:
-    inputs = {each.name: each.type for each in compiled.node.inputs}
-    return inputs | {each.name: each.type for each in compiled.node.constants}
+def _question(text: str, expression: ir.Expression, loader: Loader) -> Question:
+    """A function with what the expression mentions as its inputs."""
+    given: dict[Key, ir.Ref] = {}
 
+    def parameter(key: Key, type_: Type, place: ir.Place) -> ir.Expression:
+        if key not in given:
+            given[key] = ir.Ref("input", _parameter(len(given)), type_, place)
+        return replace(given[key], place=place)
 
-def input_values(compiled: Compiled, inputs: Mapping[str, object]) -> dict[str, object]:
-    """The values of what `input_types` names: the inputs that were given, or their defaults, and the constants."""
-    found: dict[str, object] = {each.name: plain(each.value) for each in compiled.node.constants}
-    for each in compiled.node.inputs:
-        found[each.name] = inputs[each.name] if each.name in inputs else plain(each.default)
-    return found
-
-
-def _loaded(text: str, found: ir.Expression, names: Mapping[str, Type], source: SourceFile, engine: str) -> Question:
-    """A function whose only output is the expression."""
-    mentioned = {each.name for each in ir.walk(found) if isinstance(each, ir.Ref)}
+    body = _with_leaves(expression, parameter, frozenset())
+    inputs = tuple(ir.Input(each.name, each.type, None) for each in given.values())
+    source = SourceFile("expression", text)
     node = ir.numbered(
         ir.Node(
-            node_id=_NODE,
+            node_id="expression_v1",
             type="function",
-            inputs=tuple(ir.Input(name, type_, None) for name, type_ in names.items() if name in mentioned),
-            outputs=(ir.Output(_VALUE, found.type),),
+            inputs=inputs,
+            outputs=(ir.Output("value", body.type),),
             constants=(),
             constraints=(),
             preconditions=(),
-            body=(ir.Return(((_VALUE, found),)),),
+            body=(ir.Return((("value", body),)),),
             postconditions=(),
-            source=ir.Source(source.path, source.sha256, text),
+            source=ir.Source(source.path, source.sha256, "An expression that somebody asks"),
         )
     )
     written = encode_and_hash(node)
     if written is None:
-        raise AskedWrongly(f"{source.path}: the expression is too large")
-    compiled = Compiled(source, node, (), *written)
-    return Question(text, found.type, frozenset(mentioned), ENGINES[engine].load(compiled))
+        raise BadExpression("the expression is too large")
+    return Question(text, body.type, tuple(given), Compiled(source, node, (), *written), loader)
+
+
+Parameter = Callable[[Key, Type, ir.Place], ir.Expression]
+
+
+def _with_leaves(expression: ir.Expression, parameter: Parameter, bound: frozenset[int]) -> ir.Expression:
+    """The expression with every name that comes from outside replaced by a parameter."""
+
+    def inner(part: ir.Expression) -> ir.Expression:
+        return _with_leaves(part, parameter, bound)
+
+    def maybe(part: ir.Expression | None, also: Iterable[int]) -> ir.Expression | None:
+        return None if part is None else _with_leaves(part, parameter, bound | frozenset(also))
+
+    match expression:
+        case ir.Ref(kind, name, type_, place):
+            said, _, key = name.partition(":")
+            return parameter((said, key) if key else (kind, name), type_, place)
+        case ir.Local(number, _, type_, place) if number not in bound:
+            return parameter(("local", str(number)), type_, place)
+        case ir.Now(place):
+            return parameter(NOW, expression.type, place)
+        case ir.Call(args=args):
+            return replace(expression, args=tuple(map(inner, args)))
+        case ir.If(condition, then, otherwise):
+            return replace(expression, condition=inner(condition), then=inner(then), otherwise=inner(otherwise))
+        case ir.Logical(_, left, right):
+            return replace(expression, left=inner(left), right=inner(right))
+        case ir.Let(local, _, value, body):
+            found = maybe(body, (local,))
+            assert found is not None
+            return replace(expression, value=inner(value), body=found)
+        case ir.For():
+            each = maybe(expression.value, expression.locals)
+            assert each is not None
+            return replace(
+                expression,
+                over=inner(expression.over),
+                with_=maybe(expression.with_, ()),
+                where=maybe(expression.where, expression.locals),
+                key=maybe(expression.key, expression.locals),
+                value=each,
+            )
+        case ir.Array(items):
+            return replace(expression, items=tuple(map(inner, items)))
+        case ir.RecordValue(fields):
+            return replace(expression, fields=tuple((name, inner(value)) for name, value in fields))
+        case ir.Field(of):
+            return replace(expression, of=inner(of))
+        case _:
+            return expression
+
+
+def names_of_inputs(compiled: Compiled, inputs: Mapping[str, object], now: datetime | None = None) -> Names:
+    """What an expression over inputs and constants may mention: the inputs that were given, or their defaults."""
+    found: dict[Key, Name] = {} if now is None else {NOW: Name("now", TIMESTAMP, now)}
+    for each in compiled.node.inputs:
+        value = inputs[each.name] if each.name in inputs else plain(each.default)
+        found["input", each.name] = Name(each.name, each.type, cast(Value, value))
+    for constant in compiled.node.constants:
+        found["constant", constant.name] = Name(constant.name, constant.type, plain(constant.value))
+    return found
+
+
+def narrowed(names: Names) -> Names:
+    """The same names, without `optional` where the value at hand is not null: who looks at a value knows that."""
+    return {
+        key: replace(name, type=name.type.inner)
+        if isinstance(name.type, OptionalOf) and name.value is not None
+        else name
+        for key, name in names.items()
+    }
+
+
+def _rendered(source: SourceFile, diagnostic: Diagnostic) -> str:
+    """What is wrong, with a caret. Places of declarations are left out: they are not in this text."""
+    title = f"error[{diagnostic.code.number}]: {diagnostic.headline}"
+    footer = [] if diagnostic.help is None else [f"help: {diagnostic.help}"]
+    return render_excerpt(source, title, diagnostic.primary, (), footer)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import stat
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import suggestions
+from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.host.outcomes import recorded_outcome
 from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Status, Summary
 from vesper.spec.types import BOOLEAN
-from vesper.trace.expressions import AskedWrongly, Question, input_values, inputs_question
+from vesper.trace.expressions import BadExpression, Expressions, Loader, Question, names_of_inputs
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import MAX_BYTES, Trace, TraceError
 from vesper.trace.programs import compiled_of
-from vesper.trace.store import TraceStore, TraceSummary
+from vesper.trace.store import TraceStore, TraceSummary, outcome_code
 
+OUTCOMES = (
+    "returned", "declared_error", "failed", "contract_broken", "denied", "limit_hit", "engine_fault", "unfinished",
+)  # fmt: skip
+UNFINISHED = OUTCOMES[-1]
+_HAVE_CODES = ("declared_error", "failed", "limit_hit")
 _MOST_SHOWN = 10
 _RECENT = 200
 _SCANNED = 10_000
@@ -48,6 +55,8 @@ class Listed:
 
     found: list[TraceSummary] = field(default_factory=list)
     has_more: bool = False
+    is_cut: bool = False
+    """True where only the newest were looked into: there may be older ones that fit."""
     unread: int = 0
     """How many could not be looked into: erased, sealed under a key that is not here, damaged."""
 
@@ -63,10 +72,10 @@ class Traces:
     def find(self, wanted: str, engine: str | None = None) -> Trace:
         """The trace with this id, or the only one whose id starts so, or that of a file. Raises `TraceError`."""
         if _is_file(wanted):
-            return read_trace_file(Path(wanted))
+            return _with_its_node(read_trace_file(Path(wanted)))
         trace_id, is_stored = self._the_one(wanted)
         if is_stored:
-            return self.store.read(trace_id)
+            return _with_its_node(self.store.read(trace_id))
         assert self.journal is not None
         try:
             return trace_of_execution(self.journal, trace_id, engine)
@@ -96,10 +105,12 @@ class Traces:
     # -- lists ------------------------------------------------------------------------------------
 
     def listed(self, filters: Filters, limit: int) -> Listed:
-        """Traces, newest first. Raises `AskedWrongly` for an expression that fits no node of them."""
+        """Traces, newest first. Raises `BadExpression` for an expression that fits no node of them."""
         looking = _Looking(self, filters)
         listed = Listed()
-        for summary in self._summaries(filters, _SCANNED if filters.looks_inside else limit + 1):
+        summaries = self._summaries(filters, _SCANNED if filters.looks_inside else limit + 1)
+        listed.is_cut = filters.looks_inside and len(summaries) >= _SCANNED
+        for summary in summaries:
             if not looking.keeps(summary):
                 continue
             if len(listed.found) == limit:
@@ -116,7 +127,7 @@ class Traces:
             found |= set(self.journal.node_ids())
         return sorted(found)
 
-    def _summaries(self, filters: Filters, most: int) -> Iterator[TraceSummary]:
+    def _summaries(self, filters: Filters, most: int) -> list[TraceSummary]:
         found: dict[str, TraceSummary] = {}
         for node in filters.nodes or (None,):
             if self.journal is not None:
@@ -124,7 +135,7 @@ class Traces:
                     found[each.execution] = _of_journal(each)
             for stored in self.store.find(node, filters.since_us, most):
                 found[stored.trace_id] = stored
-        yield from sorted(found.values(), key=lambda each: (each.started_us, each.trace_id), reverse=True)
+        return sorted(found.values(), key=lambda each: (each.started_us, each.trace_id), reverse=True)
 
     def inside(self, summary: TraceSummary) -> tuple[dict[str, object], bool]:
         """The inputs of a trace, and whether its engines did not agree."""
@@ -139,6 +150,15 @@ class Traces:
         inputs = entries[0].body.get("inputs")
         has_diverged = any(each.kind is Kind.DIVERGENCE for each in entries)
         return dict(inputs) if isinstance(inputs, dict) else {}, has_diverged
+
+    def code(self, summary: TraceSummary) -> str | None:
+        """The code with which a journalled execution ended."""
+        assert self.journal is not None
+        recorded = self.journal.read(summary.trace_id)
+        if any(each.is_erased for each in recorded.entries):
+            raise TraceError(f"execution {summary.trace_id} is erased")
+        last = recorded.entries[-1].entry
+        return outcome_code(recorded_outcome(last.body)) if last.kind is Kind.END else None
 
     def compiled(self, summary: TraceSummary) -> Compiled:
         """The node of a trace, as it was."""
@@ -155,15 +175,15 @@ class _Looking:
         self._traces = traces
         self._filters = filters
         self._questions: dict[str, tuple[Compiled, Question] | None] = {}
-        self._problem: AskedWrongly | None = None
+        self._problem: BadExpression | None = None
+        self._loader = Loader()
         self.unread = 0
 
     def keeps(self, summary: TraceSummary) -> bool:
         filters = self._filters
-        kind = summary.outcome or "unfinished"
-        if filters.outcome is not None and filters.outcome not in (kind, summary.code):
-            return False
         if filters.until_us is not None and summary.started_us >= filters.until_us:
+            return False
+        if filters.outcome is not None and not self._ended_so(summary, filters.outcome):
             return False
         if filters.where is None and not filters.is_diverged:
             return True
@@ -180,15 +200,28 @@ class _Looking:
         if asked is None:
             return True
         compiled, question = asked
-        return question.holds(input_values(compiled, inputs))
+        return question.holds(ENGINES[REFERENCE], names_of_inputs(compiled, inputs))
+
+    def _ended_so(self, summary: TraceSummary, wanted: str) -> bool:
+        """Whether it ended with this kind of outcome, or with this code."""
+        if wanted in (summary.outcome or UNFINISHED, summary.code):
+            return True
+        if summary.is_stored or wanted in OUTCOMES or summary.outcome not in _HAVE_CODES:
+            return False
+        try:  # what a journal lists has no codes
+            return self._traces.code(summary) == wanted
+        except (TraceError, JournalError):
+            self.unread += 1
+            return False
 
     def _question(self, summary: TraceSummary, where: str) -> tuple[Compiled, Question] | None:
         if summary.semantic_hash not in self._questions:
             try:
                 compiled = self._traces.compiled(summary)
-                asked = inputs_question(compiled, where, BOOLEAN, f"--where, for {summary.node_id}")
+                what = f"--where, for {summary.node_id}"
+                asked = Expressions(compiled, self._loader).parse(where, names_of_inputs(compiled, {}), BOOLEAN, what)
                 self._questions[summary.semantic_hash] = compiled, asked
-            except AskedWrongly as problem:
+            except BadExpression as problem:
                 self._problem = self._problem or problem
                 self._questions[summary.semantic_hash] = None
             except (TraceError, JournalError):
@@ -220,6 +253,12 @@ def _of_journal(each: Summary) -> TraceSummary:
     )
 
 
+def _with_its_node(trace: Trace) -> Trace:
+    """The trace, whose node can be read and is the one that it says: who has it may use it. Raises `TraceError`."""
+    compiled_of(trace.definition)
+    return trace
+
+
 def _is_file(wanted: str) -> bool:
     return ("/" in wanted or wanted.endswith(".json")) and "\0" not in wanted
 
@@ -227,7 +266,10 @@ def _is_file(wanted: str) -> bool:
 def read_trace_file(path: Path) -> Trace:
     """A trace that `vesper traces export` wrote."""
     try:
-        if path.stat().st_size > MAX_BYTES:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # a device or a pipe may never end
+            raise TraceError(f"{path} is no file")
+        if found.st_size > MAX_BYTES:
             raise TraceError(f"{path} is too large for a trace")
         return Trace.from_bytes(path.read_bytes(), str(path))
     except OSError as error:

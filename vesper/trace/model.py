@@ -13,14 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from vesper.engines.engine import Completion, Marks, Request
 from vesper.engines.outcome import Outcome
-from vesper.host.outcomes import outcome_record, recorded_outcome
+from vesper.host.outcomes import outcome_record
 from vesper.journal.entry import Definition
-from vesper.journal.errors import JournalError
-from vesper.journal.typed_json import decode, encode
+from vesper.journal.typed_json import encode
 from vesper.spec.vesper_error import VesperError
 
 FORMAT = 1
@@ -28,7 +26,7 @@ MAX_BYTES = 64 << 20
 """Of one trace: more is refused before it is read."""
 REPLAY_KEY = "replay "
 """What the idempotency key of a request begins with that a re-execution performed: it is no repetition of the first."""
-_KIND = "vesper trace"
+KIND = "vesper trace"
 
 
 class TraceError(VesperError):
@@ -193,13 +191,15 @@ class Trace:
         body = encode(_trace_json(self))
         digest = hashlib.sha256(body).hexdigest()
         return b'{"format":%d,"kind":"%s","sha256":"%s","trace":%s}\n' % (
-            FORMAT, _KIND.encode(), digest.encode(), body,
+            FORMAT, KIND.encode(), digest.encode(), body,
         )  # fmt: skip
 
     @staticmethod
     def from_bytes(data: bytes, where: str = "the trace") -> Trace:
         """Reads what `to_bytes` wrote, in any format that was ever released. Raises `TraceError`."""
-        return _read(data, where)
+        from vesper.trace.reading import read_trace
+
+        return read_trace(data, where)
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -264,75 +264,3 @@ def _exchange_json(exchange: Exchange) -> dict[str, object]:
         "may_have_happened": exchange.may_have_happened,
         "origin": exchange.origin,
     }
-
-
-# -- reading --------------------------------------------------------------------------------------
-
-
-def _read(data: bytes, where: str) -> Trace:
-    if len(data) > MAX_BYTES:
-        raise TraceError(f"{where} has {len(data):,} bytes: a trace has {MAX_BYTES:,} at most")
-    try:
-        found = decode(data.rstrip(b"\n"))
-    except JournalError as error:
-        raise TraceError(f"{where} is no trace, or was cut: {error}") from None
-    if not isinstance(found, dict) or found.get("kind") != _KIND:
-        raise TraceError(f"{where} is no trace: `vesper traces export` writes one")
-    if found.get("format") != FORMAT:
-        raise TraceError(
-            f"{where} has the format {found.get('format')!r}, and this Vesper reads {FORMAT}: a newer one wrote it"
-        )
-    body = found.get("trace")
-    if hashlib.sha256(encode(body)).hexdigest() != found.get("sha256"):
-        raise TraceError(f"{where} was changed: what it says is not what was written, its hash does not fit")
-    try:
-        return _trace(body)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise TraceError(f"{where} is malformed: {type(error).__name__}: {str(error)[:200]}") from None
-
-
-def _trace(body: Any) -> Trace:
-    origin = body["origin"]
-    return Trace(
-        body["trace_id"],
-        _definition(body["definition"]),
-        tuple(body["engines"]),
-        body["inputs"],
-        body["now"],
-        body["started_us"],
-        body["duration_us"],
-        tuple(_exchange(each) for each in body["exchanges"]),
-        tuple(Marked(index, value, step, MarkKind(kind), after) for index, value, step, kind, after in body["marks"]),
-        tuple(ContractResult(*each) for each in body["contracts"]),
-        tuple(Transition(*each) for each in body["transitions"]),
-        None if body["outcome"] is None else recorded_outcome(body["outcome"]),
-        body["divergence"],
-        None if origin is None else Origin(origin["trace_id"], origin["from_step"], tuple(origin["changes"])),
-        body["waits_at"],
-        body["is_sensitive"],
-    )
-
-
-def _definition(found: Any) -> Definition:
-    callees = tuple(_definition(each) for each in found["callees"])
-    return Definition(found["semantic_hash"], found["node_id"], found["path"], found["source"], found["ir"], callees)
-
-
-def _exchange(found: Any) -> Exchange:
-    decisions = tuple(Decision(attempt, said, at_us) for attempt, said, at_us in found["decisions"])
-    return Exchange(
-        found["path"],
-        found["effect"],
-        found["class"],
-        found["fixed"],
-        found["arguments"],
-        found["key"],
-        found["value"],
-        found["failure"],
-        found["message"],
-        decisions,
-        found["asked_us"],
-        found["answered_us"],
-        found["may_have_happened"],
-        found["origin"],
-    )

@@ -7,6 +7,7 @@ execution is written, so what is sensitive stays where it is.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,7 @@ from vesper.trace.store import outcome_code
 
 _INTERNAL, _CLIENT = 1, 3
 _OK, _ERROR = 1, 2
+_OTLP_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _PATHS = {"python": "python", "interp": "direct", "jit": "direct"}
 
 
@@ -36,7 +38,7 @@ def otlp_document(traces: Iterable[Trace], version: str) -> dict[str, Any]:
 
 def _spans(trace: Trace) -> list[dict[str, Any]]:
     trace_id = trace.trace_id.replace("-", "")
-    if len(trace_id) != 32:  # an id that is none of ours still has one of OpenTelemetry's
+    if not _OTLP_ID.fullmatch(trace_id):  # an id that is none of ours still has one of OpenTelemetry's
         trace_id = hashlib.sha256(trace.trace_id.encode()).hexdigest()[:32]
     root_id = _span_id(trace_id, "")
     node = compiled_of(trace.definition).node

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from vesper.compiler import Compiled
+from vesper.effects.per_process import PerProcess
 from vesper.engines.engine import EngineUnavailable, Program
 from vesper.engines.registry import ENGINES
 from vesper.host.host import compiled_from
@@ -29,15 +30,15 @@ class Kept(Generic[_Kept]):
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._found: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = PerProcess(threading.Lock)  # one that is held when somebody forks is held there for ever
 
     def get(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
-        with self._lock:
+        with self._lock.get():
             if key in self._found:
                 self._found.move_to_end(key)
                 return self._found[key]
         made = make()  # without the lock: it may take long, and two that make the same do no harm
-        with self._lock:
+        with self._lock.get():
             self._found[key] = made
             while len(self._found) > self._most:
                 self._found.popitem(last=False)
@@ -57,7 +58,7 @@ def program_of(compiled: Compiled, engine: str) -> Program:
 
 def compiled_of(definition: Definition) -> Compiled:
     """The node that a trace carries. Raises `TraceError` where it is none, or another than its hash says."""
-    return _compiled.get((definition.path, definition.source, definition.ir), lambda: _checked(definition))
+    return _compiled.get(definition, lambda: _checked(definition))
 
 
 def _checked(definition: Definition) -> Compiled:
@@ -66,11 +67,23 @@ def _checked(definition: Definition) -> Compiled:
     try:
         compiled = compiled_from(definition)
         found = ENGINES[_STRICT].load(compiled).semantic_hash
-    except ValueError as error:  # of bytes that are no IR
-        raise TraceError(f"the node that the trace carries cannot be read: {str(error)[:300]}") from None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:  # of bytes that are no IR
+        told = str(error)[:300] or type(error).__name__
+        raise TraceError(f"the node that the trace carries cannot be read: {told}") from None
     if found != definition.semantic_hash:
         raise TraceError(
             f"the trace says that its node is {definition.semantic_hash[:12]}, and the one that it carries is "
             f"{found[:12]}: somebody changed it"
         )
+    if compiled.node.node_id != definition.node_id:
+        raise TraceError(
+            f"the trace says that it is of {definition.node_id}, and carries {compiled.node.node_id}: somebody "
+            "changed it"
+        )
+    if compiled.source.sha256 != compiled.node.source.sha256:
+        raise TraceError(
+            f"the text of {definition.node_id} that the trace carries is not the one that ran: it was changed"
+        )
+    for callee in definition.callees:
+        compiled_of(callee)
     return compiled

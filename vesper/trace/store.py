@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -75,6 +75,25 @@ class TraceStore:
 
     def add(self, trace: Trace) -> None:
         """Keeps a trace. One with the same id must not be there: traces are never replaced."""
+        self.add_all((trace,))
+
+    def add_all(self, traces: Iterable[Trace]) -> None:
+        """Keeps all of them or none."""
+        rows = [self._row(each) for each in traces]
+        with self._writing() as connection:
+            for row, key in rows:
+                trace_id = str(row[0])
+                try:
+                    connection.execute(f"INSERT INTO traces VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+                except sqlite3.IntegrityError:
+                    raise TraceError(f"{self.name} has a trace {trace_id} already: it is not replaced") from None
+                if key is not None:
+                    values = (trace_id, *self._keys.wrap(key, trace_id))
+                    connection.execute("INSERT INTO trace_keys VALUES (?, ?, ?)", values)
+            self._bound(connection)
+
+    def _row(self, trace: Trace) -> tuple[tuple[object, ...], RunKey | None]:
+        """What is written of a trace, and what it is sealed with."""
         written = trace.to_bytes()
         if len(written) > MAX_BYTES:
             raise TraceError(f"the trace of {trace.node_id} has {len(written):,} bytes, and {MAX_BYTES:,} are kept")
@@ -88,15 +107,7 @@ class TraceStore:
             trace.divergence, None if trace.origin is None else trace.origin.trace_id, int(trace.is_sensitive),
             len(data), data,
         )  # fmt: skip
-        with self._writing() as connection:
-            try:
-                connection.execute(f"INSERT INTO traces VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
-            except sqlite3.IntegrityError:
-                raise TraceError(f"{self.name} has a trace {trace.trace_id} already: it is not replaced") from None
-            if key is not None:
-                values = (trace.trace_id, *self._keys.wrap(key, trace.trace_id))
-                connection.execute("INSERT INTO trace_keys VALUES (?, ?, ?)", values)
-            self._bound(connection)
+        return row, key
 
     def read(self, trace_id: str) -> Trace:
         """The trace with this id. Raises `TraceError` where there is none, or it cannot be read."""

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from vesper.check.cases import Case
 from vesper.compiler import Compiled
-from vesper.engines.compare import Agree, Disagree, NotComparable, compare
+from vesper.engines.compare import Agree, Disagree, NotComparable, compare, same_outcome
 from vesper.engines.engine import Completion, Done, Engine, Program, Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.ir.nodes import Node, Raise, Require, Return, walk
@@ -65,6 +65,12 @@ class CaseFailure:
     outcome: Outcome | None
     """None where it asked for something that the case does not list."""
     problem: str | None = None
+
+    def is_like(self, other: CaseFailure) -> bool:
+        """True where another engine failed the case in the same way."""
+        if self.outcome is None or other.outcome is None:
+            return self.problem == other.problem
+        return same_outcome(self.outcome, other.outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +177,14 @@ class Verifier:
     def _run_cases(self) -> None:
         for case in self._cases:
             self.report.cases += 1
+            told: list[CaseFailure] = []
             for name, program in self._programs.items():
-                try:
-                    outcome = run_case(program, case).outcome
-                except UnexpectedRequest as problem:
-                    self.report.case_failures.append(CaseFailure(case, name, None, str(problem)))
-                    continue
-                if not meets(case, outcome):
-                    self.report.case_failures.append(CaseFailure(case, name, outcome))
+                failure = _case_failure(program, case, name)
+                # Of the forms that nobody observes only what is news is told: a wrong case is wrong on all of them.
+                is_observed = getattr(program, "is_observed", True)
+                if failure is not None and (is_observed or not any(map(failure.is_like, told))):
+                    told.append(failure)
+            self.report.case_failures += told
 
     def _compare_on(self, inputs: dict[str, object], number: int) -> None:
         answers = self._answers(inputs, number)
@@ -275,6 +281,14 @@ _Fingerprint: TypeAlias = tuple[int | None, str | None, bool]
 """The expression where engines part and its step, and whether it is the function that parts from them."""
 
 
+def _case_failure(program: Program, case: Case, engine: str) -> CaseFailure | None:
+    try:
+        outcome = run_case(program, case).outcome
+    except UnexpectedRequest as problem:
+        return CaseFailure(case, engine, None, str(problem))
+    return None if meets(case, outcome) else CaseFailure(case, engine, outcome)
+
+
 def meets(case: Case, outcome: Outcome) -> bool:
     """True when an outcome is what the case expects. Outputs that the case does not name are not looked at."""
     if case.breaks is not None:
@@ -307,6 +321,12 @@ def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotCo
         return Disagree("an engine is at fault", None)
     for other in others:
         result = compare(reference, other)
+        if not isinstance(result, Agree):
+            return result
+    # The reference has no path: those that have one are compared with the first of them.
+    ways = [other for other in others if other.way is not None]
+    for other in ways[1:]:
+        result = compare(ways[0], other)
         if not isinstance(result, Agree):
             return result
     return Agree()

@@ -8,7 +8,7 @@ times as long as following (`follower`), so that it is for a process that nobody
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from vesper.engines.engine import Blocked, Completion, Done, Execution, Program,
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
 from vesper.engines.path import Conditions, Point, conditions_of, conditions_of_marks
 from vesper.engines.python_engine import PythonEngine, PythonProgram
+from vesper.engines.tiering import tiering
 from vesper.journal.typed_json import encode
 from vesper.migration.compare.comparator import Comparator, Incomparable, Same, Verdict
 from vesper.migration.compare.paths import PathNote
@@ -33,6 +34,12 @@ class BothWays(PathedProgram, Program, Protocol):
     """What the direct engine gives: `DirectProgram`, or one that stands in for it."""
 
 
+def _compiled_engine() -> DirectEngine:
+    """With machine code from the first run on, unless it is switched off: what is run once more should be what ran."""
+    found = tiering()
+    return DirectEngine(found if found.jit == "off" else replace(found, jit="always"))
+
+
 class Pair:
     """A node on both engines, and who judges them."""
 
@@ -40,7 +47,7 @@ class Pair:
         self.compiled = compiled
         self.comparator = comparator
         self.python: PythonProgram = PythonEngine().load(compiled)
-        self.direct: BothWays = DirectEngine().load(compiled) if direct is None else direct
+        self.direct: BothWays = _compiled_engine().load(compiled) if direct is None else direct
         self.points: tuple[Point, ...] = self.direct.points()
         self.steps: Mapping[int, str] = steps_by_expression(compiled.node)
 

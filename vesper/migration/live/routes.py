@@ -20,6 +20,7 @@ from vesper.effects.settings import ConfigError, close_to
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.python_engine import PythonEngine
 from vesper.engines.registry import REFERENCE
+from vesper.engines.tiering import tiering
 from vesper.host.config import Config
 from vesper.host.host import Host
 from vesper.host.plans import plans_of
@@ -173,7 +174,7 @@ class Routes:
             if self._workers is None:
                 self._workers = Workers(deadline=self.settings.deadline, is_owned=True)
             return IsolatedProgram(compiled, self._workers)
-        return DirectEngine().load(compiled)
+        return DirectEngine(tiering(self.config.engine)).load(compiled)
 
     def _drain(self) -> None:
         for program in list(self._programs.values()):

@@ -1,1 +1,25 @@
 //! Batches: a node over the rows of an Arrow table, columns in and columns out, an error column instead of exceptions.
+//!
+//! `plan` finds which column is which input, and from `scales` what types the outputs have; `read` takes rows out of
+//! columns and `write` puts outputs into columns; `cell` and `given` do so for whatever is not read at once, and find the
+//! problems with it; `run` goes through the parts of a table on several threads, and `stream` is
+//! how tables come and go. What an error says is not known here:
+//! `errors` makes the column of what the crate above says. (docs/spec/batches.md)
+
+mod cell;
+mod errors;
+mod given;
+mod plan;
+mod read;
+mod run;
+mod scales;
+mod stream;
+mod write;
+
+pub use arrow_array::{RecordBatch, RecordBatchReader};
+pub use arrow_schema::{ArrowError, SchemaRef};
+pub use cell::{Cell, cell};
+pub use errors::{Told, error_column};
+pub use plan::{Decimals, Form, Options, Plan, Refusal};
+pub use run::{Ended, Failed, Part, ROWS, Terms, json_text, run_parts};
+pub use stream::{Exported, Table};

@@ -7,6 +7,7 @@
 //! around it. A failure goes forward: handlers stand behind what they guard.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
@@ -17,42 +18,42 @@ use crate::sites::{Becomes, CallSite, Guard, RequestSite};
 
 /// A place in the frame of a run: inputs first, then steps, returned values and temporaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Register(pub(crate) u32);
+pub struct Register(pub u32);
 
 /// The state of one loop of a run; loops that are never under way together share a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LoopSlot(pub(crate) u32);
+pub struct LoopSlot(pub u32);
 
 /// A run of `Code::operands`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OperandList {
-    pub(crate) start: u32,
-    pub(crate) length: u32,
+pub struct OperandList {
+    pub start: u32,
+    pub length: u32,
 }
 
 /// Where an instruction reads: a register, or a constant of the program when the top bit is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Operand(u32);
+pub struct Operand(u32);
 
 const CONSTANT: u32 = 1 << 31;
 
 impl Operand {
-    pub(crate) fn register(register: Register) -> Self {
+    pub fn register(register: Register) -> Self {
         Self(register.0)
     }
 
-    pub(crate) fn constant(place: u32) -> Self {
+    pub fn constant(place: u32) -> Self {
         Self(place | CONSTANT)
     }
 
     /// The register it reads, unless it is a constant.
-    pub(crate) fn as_register(self) -> Option<Register> {
+    pub fn as_register(self) -> Option<Register> {
         (self.0 & CONSTANT == 0).then_some(Register(self.0))
     }
 
     /// The value an operand stands for.
     #[inline]
-    pub(crate) fn read<'a>(self, constants: &'a [Value], registers: &'a [Value]) -> Option<&'a Value> {
+    pub fn read<'a>(self, constants: &'a [Value], registers: &'a [Value]) -> Option<&'a Value> {
         let place = (self.0 & !CONSTANT) as usize;
         if self.0 & CONSTANT == 0 {
             registers.get(place)
@@ -68,7 +69,7 @@ impl Operand {
 /// every instruction is then told from an operation by arithmetic.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
-pub(crate) enum Instruction {
+pub enum Instruction {
     /// Calls a kernel. An operation with fewer than `MAX_ARITY` parameters has its first argument repeated.
     Call {
         op: Op,
@@ -101,6 +102,27 @@ pub(crate) enum Instruction {
     JumpUnlessNull {
         value: Operand,
         to: u32,
+    },
+    /// Jumps to where a table says for an integer or a member.
+    Switch {
+        on: Operand,
+        table: u32,
+    },
+    /// One of two values; the second where the condition is false.
+    Select {
+        out: Register,
+        condition: Operand,
+        then: Operand,
+        otherwise: Operand,
+    },
+    /// The same by a comparison of numbers.
+    SelectThat {
+        op: Op,
+        out: Register,
+        first: Operand,
+        second: Operand,
+        then: Operand,
+        otherwise: Operand,
     },
     /// Makes an array of the operands.
     Array {
@@ -316,50 +338,78 @@ pub(crate) enum Instruction {
 
 /// The instructions of one form of the program, and how many registers they need.
 #[derive(Debug)]
-pub(crate) struct Code {
-    pub(crate) instructions: Vec<Instruction>,
-    pub(crate) registers: usize,
+pub struct Code {
+    pub instructions: Vec<Instruction>,
+    pub registers: usize,
     /// Where each output stands at the end.
-    pub(crate) returns: Vec<Operand>,
+    pub returns: Vec<Operand>,
     /// Where each field of a declared error stands at the end.
-    pub(crate) errors: Vec<Register>,
+    pub errors: Vec<Register>,
     /// By the place that `Require` gives.
-    pub(crate) clauses: Vec<Clause>,
-    pub(crate) constants: Vec<Value>,
+    pub clauses: Vec<Clause>,
+    pub constants: Vec<Value>,
     /// What `Array` and `Record` read.
-    pub(crate) operands: Vec<Operand>,
+    pub operands: Vec<Operand>,
     /// How many loop slots a run needs.
-    pub(crate) loops: usize,
+    pub loops: usize,
     /// Inner ones before those around them.
-    pub(crate) guards: Vec<Guard>,
+    pub guards: Vec<Guard>,
     /// How many failures handlers hold at the same time.
-    pub(crate) failures: usize,
+    pub failures: usize,
     /// By the place that `Request` gives.
-    pub(crate) requests: Vec<RequestSite>,
+    pub requests: Vec<RequestSite>,
     /// By the place that `CallNode` gives.
-    pub(crate) calls: Vec<CallSite>,
+    pub calls: Vec<CallSite>,
     /// Which failures of the body become declared errors.
-    pub(crate) becomes: Option<Becomes>,
+    pub becomes: Option<Becomes>,
     /// By the place that `LoopNextNumeric` and `LoopBegin` give.
     pub(crate) numeric: Vec<NumericLoop>,
     /// The loops that may have a numeric form, until it was looked for.
     pub(crate) shapes: Vec<LoopShape>,
     /// The registers of the path, and what is read on it; only in the pathed form.
-    pub(crate) path: Option<PathOfCode>,
+    pub path: Option<PathOfCode>,
+    /// By the place that `Switch` gives.
+    pub(crate) switches: Vec<JumpTable>,
+    /// Calls that cannot fail here, by their expressions: what is above this tier needs no check for them.
+    #[allow(
+        dead_code,
+        reason = "the interpreter checks all the same: that costs it nothing"
+    )]
+    pub(crate) proven: BTreeSet<ExpressionIndex>,
+}
+
+/// Where to go on, by an integer.
+#[derive(Debug)]
+pub(crate) struct JumpTable {
+    /// The integer of the first place.
+    pub(crate) least: i64,
+    pub(crate) targets: Vec<u32>,
+    pub(crate) otherwise: u32,
+}
+
+impl JumpTable {
+    #[inline]
+    pub(crate) fn target(&self, value: i64) -> u32 {
+        let place = value
+            .checked_sub(self.least)
+            .and_then(|place| usize::try_from(place).ok());
+        let target = place.and_then(|place| self.targets.get(place));
+        target.copied().unwrap_or(self.otherwise)
+    }
 }
 
 /// What the pathed form has besides.
 #[derive(Debug)]
-pub(crate) struct PathOfCode {
+pub struct PathOfCode {
     /// The first of the registers that hold the words of the path.
-    pub(crate) first: Register,
-    pub(crate) words: usize,
+    pub first: Register,
+    pub words: usize,
     pub(crate) reads: Reads,
 }
 
 impl PathOfCode {
     /// The register and the bit of a point.
-    pub(crate) fn place(&self, point: u32) -> (Register, u8) {
+    pub fn place(&self, point: u32) -> (Register, u8) {
         let bit = u8::try_from(point % 64).unwrap_or_default();
         (Register(self.first.0 + point / 64), bit)
     }
@@ -391,12 +441,12 @@ impl Phase {
 
 /// A clause, as an outcome reports it.
 #[derive(Debug)]
-pub(crate) struct Clause {
-    pub(crate) phase: Phase,
+pub struct Clause {
+    pub phase: Phase,
     /// The index in the list of its phase.
-    pub(crate) number: u32,
+    pub number: u32,
     /// What the clause mentions, in order of first mention, and where the values are.
-    pub(crate) mentions: Vec<(Mention, Operand)>,
+    pub mentions: Vec<(Mention, Operand)>,
 }
 
 /// Something with a name that a clause mentions: the place among its kind.

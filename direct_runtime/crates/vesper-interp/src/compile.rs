@@ -10,6 +10,7 @@ use vesper_ir::planted;
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::types::TypePattern;
 use vesper_ir::{MAX_ARITY, Node, Op, Type, Value};
+use vesper_opt::{Facts, Optimised};
 
 use crate::numeric::{LoopShape, add_numeric_forms};
 use crate::quick::is_comparison;
@@ -21,6 +22,7 @@ use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, Ope
 mod flow;
 mod loops;
 mod notes;
+mod optimised;
 mod sites;
 
 use flow::Exits;
@@ -43,9 +45,18 @@ pub(crate) enum Form<'a> {
     Pathed(&'a Points),
 }
 
-/// The bytecode of a node.
+/// The bytecode of a node as it was verified.
 pub(crate) fn compile<'a>(node: &'a Node, form: Form<'a>) -> Compiled<Code> {
-    let mut compiler = Compiler::new(node, form)?;
+    compiled(node, None, form)
+}
+
+/// The plain bytecode of an optimised node.
+pub(crate) fn compile_optimised(of: &Optimised) -> Compiled<Code> {
+    compiled(&of.node, Some(&of.facts), Form::Plain)
+}
+
+fn compiled<'a>(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Compiled<Code> {
+    let mut compiler = Compiler::new(node, facts, form)?;
     compiler.clauses(Phase::Constraint, &node.constraints)?;
     compiler.clauses(Phase::Precondition, &node.preconditions)?;
     let exits = compiler.body(&node.body)?;
@@ -62,8 +73,14 @@ pub(crate) fn compile<'a>(node: &'a Node, form: Form<'a>) -> Compiled<Code> {
 
 struct Compiler<'a> {
     node: &'a Node,
+    /// What the optimizer has found out about the node; nothing of a node as it was verified.
+    facts: Option<&'a Facts>,
     form: Form<'a>,
     code: Code,
+    /// The first of the registers whose values are held for others.
+    held: u32,
+    /// By the number of such a register, whether something was put into it further up.
+    is_held: Vec<bool>,
     /// Where the value of each step is, from its statement on.
     steps: Vec<Option<Operand>>,
     /// Where `now` is, in a node that uses it.
@@ -92,7 +109,7 @@ struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn new(node: &'a Node, form: Form<'a>) -> Compiled<Self> {
+    fn new(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Compiled<Self> {
         // The node's constants come first, so that a reference is its own place; literals are added as they come.
         let constants = node
             .constants
@@ -116,11 +133,16 @@ impl<'a> Compiler<'a> {
             numeric: Vec::new(),
             shapes: Vec::new(),
             path: None,
+            switches: Vec::new(),
+            proven: facts.map(|facts| facts.proven.clone()).unwrap_or_default(),
         };
         let mut compiler = Self {
             node,
+            facts,
             form,
             code,
+            held: 0,
+            is_held: Vec::new(),
             steps: vec![None; node.steps.len()],
             now: None,
             exits: Exits::default(),
@@ -140,6 +162,7 @@ impl<'a> Compiler<'a> {
         }
         compiler.reserve_path()?;
         compiler.reserve_results()?;
+        compiler.reserve_held()?;
         Ok(compiler)
     }
 
@@ -190,6 +213,9 @@ impl<'a> Compiler<'a> {
     }
 
     fn clause(&mut self, phase: Phase, number: u32, holds: ExpressionIndex) -> Compiled<()> {
+        if self.is_known(holds) == Some(true) {
+            return Ok(());
+        }
         let top = self.top;
         let condition = self.operand(holds)?;
         self.mark(holds, condition);
@@ -293,6 +319,10 @@ impl<'a> Compiler<'a> {
 
     /// Computes an expression to where it may be read until `top` is put back.
     fn operand(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
+        let index = self.forwarded(index);
+        if let Some(held) = self.held(index)? {
+            return Ok(held);
+        }
         let kind = &self.node.expression(index).ok_or(MISSING)?.kind;
         if let Some(operand) = self.reference(kind)? {
             self.read(kind)?;
@@ -321,6 +351,15 @@ impl<'a> Compiler<'a> {
 
     /// Computes an expression into a register. The depth of an expression is limited, and so is this recursion.
     fn compute(&mut self, index: ExpressionIndex, out: Register) -> Compiled<()> {
+        let index = self.forwarded(index);
+        if let Some(from) = self.held(index)? {
+            self.emit(Instruction::Move { out, from });
+            return Ok(());
+        }
+        self.compute_anew(index, out)
+    }
+
+    fn compute_anew(&mut self, index: ExpressionIndex, out: Register) -> Compiled<()> {
         let top = self.top;
         let node = self.node;
         match &node.expression(index).ok_or(MISSING)?.kind {
@@ -329,7 +368,10 @@ impl<'a> Compiler<'a> {
                 condition,
                 then,
                 otherwise,
-            } => self.choice(*condition, *then, *otherwise, out)?,
+            } if !self.shortcut(index, *condition, out)? => {
+                self.choice(*condition, *then, *otherwise, out)?
+            }
+            ExpressionKind::If { .. } => {}
             ExpressionKind::And(left, right) => {
                 self.compute(*left, out)?;
                 let condition = Operand::register(out);

@@ -260,8 +260,7 @@ impl Execution {
             let outcome = if let Some(outcome) = ended.take() {
                 outcome
             } else {
-                let code = code(&self.unit, &self.form, &self.callers);
-                match execute(code, &mut self.frame, &mut self.marks, &mut self.meter)? {
+                match self.execute()? {
                     Stop::Ended(outcome) => outcome,
                     Stop::Request(site) => {
                         let request = self.request(site)?;
@@ -288,6 +287,19 @@ impl Execution {
             let callee = std::mem::replace(&mut self.unit, unit);
             self.frame = frame;
             ended = self.go_on(&callee, site, outcome)?;
+        }
+    }
+
+    /// Runs the node at work until it stops.
+    fn execute(&mut self) -> Result<Stop, Fault> {
+        let (frame, marks, meter) = (&mut self.frame, &mut self.marks, &mut self.meter);
+        match &self.form {
+            // Marks are the interpreter's affair.
+            OwnForm::Traced(traced) if self.callers.is_empty() => execute(traced, frame, marks, meter),
+            OwnForm::Pathed(pathed, _) if self.callers.is_empty() => {
+                pathed.tier.run(pathed, &pathed.code, frame, marks, meter)
+            }
+            _ => (self.unit.tier).run(&self.unit, &self.unit.plain, frame, marks, meter),
         }
     }
 

@@ -5,7 +5,7 @@ use vesper_ir::planted;
 use vesper_ir::{FailureCode, Value};
 
 use crate::bytecode::{Code, Operand, PathOfCode};
-use crate::loops::LoopState;
+use crate::loops::{LoopState, Range};
 use crate::path::Path;
 use crate::run::{Fault, NO_REGISTER, Outcome, write};
 use crate::sites::Becomes;
@@ -33,6 +33,8 @@ pub struct Frame {
     pub(crate) flow: FlowState,
     /// The instruction that comes next.
     pub(crate) next: usize,
+    /// True where what a run returns is read from the registers afterwards: then it is not copied.
+    pub(crate) keeps_outputs: bool,
 }
 
 #[derive(Debug)]
@@ -43,6 +45,52 @@ pub(crate) struct FlowState {
     pub(crate) is_error: bool,
     /// The instructions that failures jumped over, outside of loops; in the pathed form only.
     pub(crate) skipped: Vec<(usize, usize)>,
+}
+
+/// What machine code sees of a frame.
+impl Frame {
+    /// The instruction that comes next.
+    pub fn next(&self) -> usize {
+        self.next
+    }
+
+    pub fn set_next(&mut self, next: usize) {
+        self.next = next;
+    }
+
+    pub fn register(&self, place: usize) -> Option<&Value> {
+        self.registers.get(place)
+    }
+
+    pub fn register_mut(&mut self, place: usize) -> Option<&mut Value> {
+        self.registers.get_mut(place)
+    }
+
+    /// What is still to come in a loop that goes through a range.
+    pub fn range(&self, slot: usize) -> Option<Range> {
+        self.loops.get(slot)?.range
+    }
+
+    /// The items of the array that a loop goes through, and the place of the one that comes next.
+    pub fn items(&self, slot: usize) -> Option<(&[Value], usize)> {
+        let state = self.loops.get(slot)?;
+        match &state.over {
+            Value::Array(items) => Some((items, state.next)),
+            _ => None,
+        }
+    }
+
+    /// Goes on in an array; false where there is no such loop.
+    pub fn set_position(&mut self, slot: usize, next: usize) -> bool {
+        let state = self.loops.get_mut(slot);
+        state.map(|state| state.next = next).is_some()
+    }
+
+    /// Goes on in the range of a loop; false where it goes through none.
+    pub fn set_range(&mut self, slot: usize, to: Range) -> bool {
+        let range = self.loops.get_mut(slot).and_then(|state| state.range.as_mut());
+        range.map(|range| *range = to).is_some()
+    }
 }
 
 impl Frame {
@@ -60,19 +108,44 @@ impl Frame {
                 skipped: Vec::new(),
             },
             next: 0,
+            keeps_outputs: false,
         }
     }
 
     /// A run of the pathed form that begins: it has passed nothing.
     pub(crate) fn pathed(code: &Code, registers: Vec<Value>) -> Self {
         let mut frame = Self::new(code, registers);
+        frame.empty_path(code);
+        frame
+    }
+
+    /// Nothing was passed, where the code has a path.
+    pub(crate) fn empty_path(&mut self, code: &Code) {
         if let Some(path) = &code.path {
-            let words = frame.registers.iter_mut().skip(path.first.0 as usize);
+            let words = self.registers.iter_mut().skip(path.first.0 as usize);
             for word in words.take(path.words) {
                 *word = Value::Integer(0);
             }
         }
-        frame
+    }
+
+    /// All but the registers and the loops is as in a frame that begins.
+    pub(crate) fn begin_again(&mut self) {
+        self.next = 0;
+        self.flow.is_error = false;
+        self.flow.skipped.clear();
+        self.flow.failures.fill(None);
+    }
+
+    /// Back to the beginning, for another run of the same code with inputs of its own. What else stands in registers and
+    /// loops is written before it is read.
+    #[inline]
+    pub(crate) fn again(&mut self) {
+        self.next = 0;
+        self.flow.is_error = false;
+        for failure in &mut self.flow.failures {
+            *failure = None;
+        }
     }
 
     /// The points that were passed so far.

@@ -6,13 +6,15 @@ use vesper_ir::node::Input;
 
 use crate::inputs::ProblemKind;
 use crate::problems::{Path, Problems};
-use crate::{Limits, Program};
+use crate::{Limits, Outcome, Program, Room};
 
 mod read;
+mod straight;
 mod write;
 
 use read::{Reading, Spelled};
 use write::Writing;
+pub(crate) use write::order_of_outputs;
 
 impl Program {
     /// The outcome, as canonical JSON, of a node without effects on the inputs that a JSON text gives.
@@ -23,6 +25,29 @@ impl Program {
             Ok(frame) => written.outcome(&self.run_within(frame, now, limits)),
             Err(problems) => write::bad_input(&problems),
         }
+    }
+
+    /// The inputs that a JSON text gives, in declared order, or what is wrong with them.
+    pub fn inputs_of_json(&self, text: &[u8]) -> Result<Vec<Value>, Problems> {
+        self.frame_of_json(&self.node().inputs, text)
+    }
+
+    /// The same in the room of this node, which is clear again afterwards; nothing for a text that is not as most
+    /// callers write them: then nothing was run.
+    pub fn run_json_in(&self, room: &mut Room, text: &[u8], limits: Limits) -> Option<String> {
+        let node = self.node();
+        let answer = straight::inputs(&node.inputs, text, room.inputs()).map(|()| {
+            let written = Writing { node };
+            match self.run_in(room, limits) {
+                Outcome::Returned(_) => match self.outputs_in(room).collect::<Result<Vec<_>, _>>() {
+                    Ok(values) => written.returned(room.order_of_outputs(node), &values),
+                    Err(what) => fault(what),
+                },
+                outcome => written.outcome(&outcome),
+            }
+        });
+        room.clear();
+        answer
     }
 
     /// The inputs in declared order, or what is wrong with them.

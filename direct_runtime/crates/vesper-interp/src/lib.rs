@@ -5,6 +5,7 @@
 //! code will sit above, so nothing here looks up a name or allocates per instruction.
 
 mod bytecode;
+pub mod code;
 mod compile;
 mod execution;
 mod fingerprint;
@@ -13,6 +14,7 @@ pub mod guard;
 pub mod inputs;
 pub mod json;
 mod link;
+mod listing;
 mod loops;
 mod meter;
 pub mod native;
@@ -23,8 +25,12 @@ pub mod problems;
 mod program;
 mod quick;
 mod reads;
+mod rows;
+mod room;
 mod run;
 mod sites;
+mod step;
+pub mod tier;
 
 pub use bytecode::{Mention, Phase};
 pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};
@@ -33,4 +39,7 @@ pub use frame::Frame;
 pub use meter::{Limits, Meter, Watch};
 pub use path::{LoopClass, Path, Point};
 pub use program::{Pathed, Program};
+pub use rows::Rows;
+pub use room::Room;
 pub use run::{Fault, Mark, Outcome};
+pub use vesper_opt::{Rule, Rules};

@@ -7,15 +7,19 @@ use vesper_ir::flow::{CalledInput, CalledNode};
 use vesper_ir::limits::CALL_DEPTH;
 use vesper_ir::node::{Input, Output};
 use vesper_ir::{Node, Rejected, Type};
+use vesper_opt::{Rules, optimised};
 
 use crate::bytecode::Code;
-use crate::compile::{CompileFault, Form, compile};
+use crate::compile::{CompileFault, Form, compile, compile_optimised};
+use crate::tier::{Hot, Tier, Tiering};
 
 /// A node, its bytecode, and the units of the nodes that it calls.
 #[derive(Debug)]
 pub(crate) struct Unit {
     pub(crate) node: Node,
     pub(crate) plain: Code,
+    /// How the plain form is run.
+    pub(crate) tier: Tier,
     /// By the place of the called node in `calls`.
     pub(crate) callees: Vec<Arc<Unit>>,
     /// How deep calls go from here; 1 where there are none.
@@ -27,9 +31,20 @@ pub(crate) struct Unit {
 }
 
 /// The unit of a node; `others` are the documents of those it calls, and may hold more than these.
-pub(crate) fn link(ir: &[u8], others: &[&[u8]]) -> Result<Arc<Unit>, Rejected> {
+pub(crate) fn link(
+    ir: &[u8],
+    others: &[&[u8]],
+    rules: Rules,
+    tiering: Option<Arc<Tiering>>,
+) -> Result<Arc<Unit>, Rejected> {
     let node = vesper_ir::load(ir)?;
-    let mut linker = Linker::default();
+    let mut linker = Linker {
+        rules,
+        tiering,
+        waiting: HashMap::new(),
+        done: HashMap::new(),
+        open: HashSet::new(),
+    };
     for bytes in others {
         let other =
             vesper_ir::load(bytes).map_err(|Rejected(what)| Rejected(format!("a called node: {what}")))?;
@@ -41,13 +56,21 @@ pub(crate) fn link(ir: &[u8], others: &[&[u8]]) -> Result<Arc<Unit>, Rejected> {
     linker.unit(node, CALL_DEPTH)
 }
 
-#[derive(Default)]
 struct Linker {
+    /// What the plain form is optimised by.
+    rules: Rules,
     /// Verified, not compiled.
     waiting: HashMap<Arc<str>, Node>,
     done: HashMap<Arc<str>, Arc<Unit>>,
     /// Those that are being linked: one of these is called by itself.
     open: HashSet<Arc<str>>,
+    tiering: Option<Arc<Tiering>>,
+}
+
+impl Hot for Unit {
+    fn make(&self) {
+        self.tier.make(&self.plain);
+    }
 }
 
 impl Linker {
@@ -66,12 +89,19 @@ impl Linker {
         }
         self.open.remove(&node.node_id);
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
-        let plain = compile(&node, Form::Plain).map_err(fault)?;
+        // Everything that people see is of the node as it was verified: marks, paths, names.
+        let plain = if self.rules == Rules::NONE {
+            compile(&node, Form::Plain)
+        } else {
+            compile_optimised(&optimised(&node, self.rules))
+        };
+        let plain = plain.map_err(fault)?;
         let deepest = callees.iter().map(|callee| callee.depth).max();
         let unit = Unit {
             depth: deepest.unwrap_or(0) + 1,
             asks: !plain.requests.is_empty() || callees.iter().any(|callee| callee.asks),
             uses_now: node.uses_now || callees.iter().any(|callee| callee.uses_now),
+            tier: Tier::new(self.tiering.clone()),
             node,
             plain,
             callees,
@@ -79,6 +109,7 @@ impl Linker {
         if unit.depth > depth {
             return Err(too_deep());
         }
+        unit.tier.loaded(&unit.plain);
         Ok(Arc::new(unit))
     }
 

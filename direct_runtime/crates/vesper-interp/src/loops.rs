@@ -27,12 +27,15 @@ pub(crate) struct LoopState {
     groups: BTreeMap<OwnedKey, Vec<Value>>,
 }
 
+/// Room for so many items is kept from one run to the next.
+const KEPT: usize = 64;
+
 /// Integers that are still to come.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    pub(crate) next: i64,
-    pub(crate) step: i64,
-    pub(crate) left: u64,
+pub struct Range {
+    pub next: i64,
+    pub step: i64,
+    pub left: u64,
 }
 
 impl Range {
@@ -88,6 +91,24 @@ impl LoopState {
         });
         self.clear();
         Ok(())
+    }
+
+    /// Lets go of everything, as a new one; of memory, what a short loop needs is kept.
+    pub(crate) fn let_go(&mut self) {
+        self.over = Value::Null;
+        self.next = 0;
+        self.range = None;
+        self.misses = 0;
+        for list in [&mut self.items, &mut self.keys] {
+            list.clear();
+            list.shrink_to(KEPT);
+        }
+        if !self.entries.is_empty() {
+            self.entries.clear();
+        }
+        if !self.groups.is_empty() {
+            self.groups.clear();
+        }
     }
 
     /// Forgets what the loop before this one has built.
@@ -208,6 +229,16 @@ impl LoopState {
             ));
         }
         has_room(length)
+    }
+
+    /// True where an entry of this key can be put: it is not there, and there is room.
+    pub(crate) fn can_put(&self, key: &OwnedKey) -> bool {
+        self.entries.len() < ITEMS && !self.entries.contains_key(key)
+    }
+
+    /// How many items the loop has built.
+    pub(crate) fn built(&self) -> usize {
+        self.items.len()
     }
 
     /// Counts one more for a key.

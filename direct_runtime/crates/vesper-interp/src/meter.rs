@@ -112,15 +112,26 @@ impl Meter {
         }
     }
 
+    /// How many units were spent so far.
+    #[inline]
+    pub(crate) fn spent(&self) -> u64 {
+        self.taken - self.at_hand
+    }
+
     /// What may be spent before anybody has to be asked.
     #[inline]
-    pub(crate) fn at_hand(&self) -> u64 {
+    pub fn at_hand(&self) -> u64 {
         self.at_hand
+    }
+
+    /// All that was not spent.
+    pub(crate) fn left(&self) -> u64 {
+        self.at_hand.saturating_add(self.rest)
     }
 
     /// Takes as many units as leave so many at hand.
     #[inline]
-    pub(crate) fn set_at_hand(&mut self, left: u64) {
+    pub fn set_at_hand(&mut self, left: u64) {
         debug_assert!(left <= self.at_hand, "nobody gives fuel back");
         self.at_hand = left;
     }
@@ -135,6 +146,15 @@ impl Meter {
             }
             None => self.look(),
         }
+    }
+
+    /// Where none is at hand, looks for more without taking any; false where the next unit is not to be had.
+    #[cold]
+    pub fn refill(&mut self) -> bool {
+        if self.at_hand == 0 && self.look().is_ok() {
+            self.at_hand += 1;
+        }
+        self.at_hand > 0
     }
 
     /// Takes one unit where none is at hand.

@@ -2,9 +2,14 @@
 
 use std::fmt::Debug;
 
+use vesper_ir::Value;
+
+use crate::bytecode::Code;
 use crate::frame::Frame;
-use crate::meter::Meter;
-use crate::run::Fault;
+use crate::meter::{Limits, Meter};
+use crate::path::Path;
+use crate::program::Program;
+use crate::run::{Fault, Outcome, Stop, execute};
 
 /// Machine code of one `Code`, made by a crate above this one.
 ///
@@ -18,4 +23,55 @@ pub trait Native: Debug + Send + Sync {
 
     /// How many bytes of machine code it holds.
     fn size(&self) -> usize;
+
+    /// How many guards it has: places where it may stop that somebody may ask it to stop at.
+    fn guards(&self) -> u32 {
+        0
+    }
+}
+
+/// How a run with machine code in it ended, and what can be told of it besides.
+#[derive(Debug)]
+pub struct Shown {
+    pub outcome: Outcome,
+    /// What was not spent.
+    pub fuel: u64,
+    /// Where the interpreter took over; behind the last instruction where there was nothing left to do.
+    pub left_at: usize,
+    pub path: Option<Path>,
+}
+
+/// Runs one form of a node that neither asks nor calls, machine code first where there is some: for those who compare
+/// the two.
+pub fn run_on(
+    program: &Program,
+    code: &Code,
+    native: Option<&dyn Native>,
+    mut inputs: Vec<Value>,
+    now: Option<&Value>,
+    limits: Limits,
+) -> Shown {
+    if program.node().uses_now {
+        inputs.push(now.cloned().unwrap_or(Value::Null));
+    }
+    let mut frame = Frame::pathed(code, inputs);
+    let mut meter = Meter::new(limits);
+    meter.go();
+    let mut left_at = 0;
+    let entered = native.map_or(Ok(()), |native| native.enter(&mut frame, &mut meter));
+    let stopped = entered.and_then(|()| {
+        left_at = frame.next;
+        execute(code, &mut frame, &mut Vec::new(), &mut meter)
+    });
+    let outcome = match stopped {
+        Ok(Stop::Ended(outcome)) => outcome,
+        Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
+        Err(fault) => Outcome::Fault(fault),
+    };
+    Shown {
+        outcome,
+        fuel: meter.left(),
+        left_at,
+        path: code.path.as_ref().map(|path| frame.path(path)),
+    }
 }

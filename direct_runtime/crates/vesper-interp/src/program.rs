@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use vesper_ir::{Node, Rejected, Value};
+use vesper_opt::{Rule, Rules, optimised};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile};
@@ -10,17 +11,21 @@ use crate::execution::{Advanced, Execution, Misuse, OwnForm};
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::frame::Frame;
 use crate::link::{Unit, link};
+use crate::listing::listing;
 use crate::meter::{Limits, Meter};
 use crate::parts::{Parts, parts_of_inputs};
 use crate::path::{Path, Point, Points};
 use crate::reads::{Ending, Source};
-use crate::run::{Mark, Outcome, Stop, execute};
+use crate::run::{Mark, Outcome, Stop};
+use crate::tier::{Hot, Report, Tier, Tiering};
 
 /// A node and its forms of bytecode, with the nodes that it calls.
 #[derive(Debug)]
 pub struct Program {
     unit: Arc<Unit>,
+    rules: Rules,
     traced: Arc<Code>,
+    tiering: Option<Arc<Tiering>>,
     /// These two are made when they are first asked for: of most programs they never are.
     points: OnceLock<Points>,
     pathed: OnceLock<Result<Arc<PathedForm>, &'static str>>,
@@ -31,6 +36,13 @@ pub struct Program {
 pub(crate) struct PathedForm {
     pub(crate) code: Code,
     pub(crate) parts: Vec<Parts>,
+    pub(crate) tier: Tier,
+}
+
+impl Hot for PathedForm {
+    fn make(&self) {
+        self.tier.make(&self.code);
+    }
 }
 
 /// How a run ended, and which way it went.
@@ -54,12 +66,34 @@ impl Program {
 
     /// Reads, verifies and compiles an IR document; `others` holds those of the nodes that it calls.
     pub fn load_with(ir: &[u8], others: &[&[u8]]) -> Result<Self, Rejected> {
-        let unit = link(ir, others)?;
+        Self::load_by(ir, others, Rules::ALL)
+    }
+
+    /// The same, optimised by these rules: what is traced, or says which way it goes, is not.
+    pub fn load_by(ir: &[u8], others: &[&[u8]], rules: Rules) -> Result<Self, Rejected> {
+        Self::load_tiered(ir, others, rules, None)
+    }
+
+    /// The same; machine code is made of what turns out to be hot. Without a tiering none is.
+    pub fn load_tiered(
+        ir: &[u8],
+        others: &[&[u8]],
+        rules: Rules,
+        tiering: Option<Arc<Tiering>>,
+    ) -> Result<Self, Rejected> {
+        // Machine code has ways of its own to do without jumps, which see through branches and not through these.
+        let rules = match tiering {
+            Some(_) => rules.without(Rule::JumpTables).without(Rule::Selects),
+            None => rules,
+        };
+        let unit = link(ir, others, rules, tiering.clone())?;
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
         let traced = Arc::new(compile(&unit.node, Form::Traced).map_err(fault)?);
         Ok(Self {
             unit,
+            rules,
             traced,
+            tiering,
             points: OnceLock::new(),
             pathed: OnceLock::new(),
         })
@@ -82,13 +116,29 @@ impl Program {
         Path::new(std::iter::repeat_n(0, self.numbered().words()))
     }
 
-    fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
+    pub(crate) fn unit(&self) -> &Arc<Unit> {
+        &self.unit
+    }
+
+    pub(crate) fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
         let made = self.pathed.get_or_init(|| {
             let code = compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
             let parts = parts_of_inputs(&self.unit.node);
-            Ok(Arc::new(PathedForm { code, parts }))
+            let tier = Tier::new(self.tiering.clone());
+            tier.loaded(&code);
+            Ok(Arc::new(PathedForm { code, parts, tier }))
         });
         made.as_ref().map_err(|what| *what)
+    }
+
+    /// The bytecode of the plain form.
+    pub fn plain_code(&self) -> &Code {
+        &self.unit.plain
+    }
+
+    /// The bytecode of the form that says which way a run goes.
+    pub fn pathed_code(&self) -> Result<&Code, &'static str> {
+        self.pathed().map(|form| &form.code)
     }
 
     /// The node this is the program of.
@@ -96,8 +146,43 @@ impl Program {
         &self.unit.node
     }
 
+    /// What the optimizer makes of the node, for people to read.
+    pub fn optimised_listing(&self) -> String {
+        vesper_opt::listing(&optimised(&self.unit.node, self.rules))
+    }
+
     /// The node and all those it calls, each once.
     pub fn nodes(&self) -> Vec<&Node> {
+        self.units().into_iter().map(|unit| &unit.node).collect()
+    }
+
+    /// What is made of the plain form of each of these nodes, and of the pathed form of the first where there is one.
+    pub fn tiers(&self) -> (Vec<(&Node, Report)>, Option<Report>) {
+        let plain = self
+            .units()
+            .into_iter()
+            .map(|unit| (&unit.node, unit.tier.report()));
+        let pathed = self.pathed.get().and_then(|made| made.as_ref().ok());
+        (plain.collect(), pathed.map(|form| form.tier.report()))
+    }
+
+    /// The bytecode that calls run, as text.
+    pub fn listing(&self) -> String {
+        listing(&self.unit.node, "plain", &self.unit.plain)
+    }
+
+    /// The same of a run that says which way it goes; the error is a fault of the engine.
+    pub fn pathed_listing(&self) -> Result<String, &'static str> {
+        let form = self.pathed()?;
+        Ok(listing(&self.unit.node, "pathed", &form.code))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn unit_for_tests(&self) -> &Arc<Unit> {
+        &self.unit
+    }
+
+    fn units(&self) -> Vec<&Unit> {
         let mut found: Vec<&Unit> = vec![&self.unit];
         let mut next = 0;
         while let Some(unit) = found.get(next) {
@@ -111,7 +196,17 @@ impl Program {
             }
             next += 1;
         }
-        found.into_iter().map(|unit| &unit.node).collect()
+        found
+    }
+
+    /// The bytecode that is run where nobody watches.
+    pub(crate) fn plain(&self) -> &Code {
+        &self.unit.plain
+    }
+
+    /// True when a run calls no node, asks for nothing and needs no time.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.unit.callees.is_empty() && !self.unit.asks && !self.unit.uses_now
     }
 
     /// True when an execution may ask for effects.
@@ -234,7 +329,7 @@ impl Program {
             Err(what) => return fault(what),
         };
         if self.unit.callees.is_empty() && !self.unit.asks {
-            return form.run(&self.unit, inputs, now.as_ref(), limits, key);
+            return run_pathed(form, &self.unit, inputs, now.as_ref(), limits, key);
         }
         // Nothing comes back here, so that without a key nothing is hashed.
         let came_back = Fingerprint::new(key.unwrap_or(&[0; 16]));
@@ -267,7 +362,10 @@ impl Program {
         let mut frame = Frame::new(&unit.plain, inputs);
         let mut meter = Meter::new(limits);
         meter.go();
-        match execute(&unit.plain, &mut frame, &mut Vec::new(), &mut meter) {
+        let ran = unit
+            .tier
+            .run(&self.unit, &unit.plain, &mut frame, &mut Vec::new(), &mut meter);
+        match ran {
             Ok(Stop::Ended(outcome)) => outcome,
             Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
             Err(fault) => Outcome::Fault(fault),
@@ -301,34 +399,37 @@ impl Program {
     }
 }
 
-impl PathedForm {
-    /// A run of a node with nothing to wait for and nobody to call.
-    fn run(
-        &self,
-        unit: &Unit,
-        mut inputs: Vec<Value>,
-        now: Option<&Value>,
-        limits: Limits,
-        key: Option<&FingerprintKey>,
-    ) -> (Outcome, Path, u64) {
-        if unit.node.uses_now {
-            inputs.push(now.cloned().unwrap_or(Value::Null));
-        }
-        let mut frame = Frame::pathed(&self.code, inputs);
-        let mut meter = Meter::new(limits);
-        meter.go();
-        let outcome = match execute(&self.code, &mut frame, &mut Vec::new(), &mut meter) {
-            Ok(Stop::Ended(outcome)) => outcome,
-            Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
-            Err(fault) => Outcome::Fault(fault),
-        };
-        let path = self.path(&frame);
-        let fingerprint = key.map_or(0, |key| {
-            self.fingerprint(&frame, &path, now, Fingerprint::new(key))
-        });
-        (outcome, path, fingerprint)
+/// A run of a node with nothing to wait for and nobody to call.
+fn run_pathed(
+    form: &Arc<PathedForm>,
+    unit: &Unit,
+    mut inputs: Vec<Value>,
+    now: Option<&Value>,
+    limits: Limits,
+    key: Option<&FingerprintKey>,
+) -> (Outcome, Path, u64) {
+    if unit.node.uses_now {
+        inputs.push(now.cloned().unwrap_or(Value::Null));
     }
+    let mut frame = Frame::pathed(&form.code, inputs);
+    let mut meter = Meter::new(limits);
+    meter.go();
+    let ran = form
+        .tier
+        .run(form, &form.code, &mut frame, &mut Vec::new(), &mut meter);
+    let outcome = match ran {
+        Ok(Stop::Ended(outcome)) => outcome,
+        Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
+        Err(fault) => Outcome::Fault(fault),
+    };
+    let path = form.path(&frame);
+    let fingerprint = key.map_or(0, |key| {
+        form.fingerprint(&frame, &path, now, Fingerprint::new(key))
+    });
+    (outcome, path, fingerprint)
+}
 
+impl PathedForm {
     /// The points that a run has passed so far.
     pub(crate) fn path(&self, frame: &Frame) -> Path {
         self.code

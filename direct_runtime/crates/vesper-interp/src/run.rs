@@ -56,6 +56,7 @@ const NOT_BOOLEAN: Fault = "a condition is not a boolean";
 const NO_LOOP: Fault = "an instruction names a loop that does not exist";
 const NO_PATH: Fault = "code without a path passes points";
 const NO_FORM: Fault = "an instruction names a numeric form that does not exist";
+const NO_TABLE: Fault = "an instruction names a table that does not exist";
 const NO_OPERANDS: Fault = "an instruction names operands that do not exist";
 const NO_FIELD: Fault = "a field is not where the type of its record says";
 const NOT_A_KEY: Fault = "a key is not of a type that keys have";
@@ -90,6 +91,7 @@ pub(crate) fn execute(
         loops,
         flow,
         next: place,
+        keeps_outputs,
     } = frame;
     let registers = registers.as_mut_slice();
     let mut next = *place;
@@ -376,6 +378,41 @@ pub(crate) fn execute(
                     next = to as usize;
                 }
             }
+            Instruction::Switch { on, table } => {
+                let value = match read(on, constants, registers)? {
+                    Value::Integer(value) => *value,
+                    Value::Member(member) => i64::from(member.0),
+                    _ => return Err(MISTYPED),
+                };
+                let table = code.switches.get(table as usize).ok_or(NO_TABLE)?;
+                next = table.target(value) as usize;
+            }
+            Instruction::Select {
+                out,
+                condition,
+                then,
+                otherwise,
+            } => {
+                let holds = is_true(condition, constants, registers)?;
+                let from = if holds { then } else { otherwise };
+                if let Some((out, from)) = apart(registers, constants, out, from)? {
+                    out.set(from);
+                }
+            }
+            Instruction::SelectThat {
+                op,
+                out,
+                first,
+                second,
+                then,
+                otherwise,
+            } => {
+                let holds = compare(op, first, second, constants, registers)?;
+                let from = if holds { then } else { otherwise };
+                if let Some((out, from)) = apart(registers, constants, out, from)? {
+                    out.set(from);
+                }
+            }
             Instruction::RequireThat {
                 op,
                 first,
@@ -473,6 +510,9 @@ pub(crate) fn execute(
         return Ok(Stop::Ended(Outcome::DeclaredError(
             fields.collect::<Result<_, Fault>>()?,
         )));
+    }
+    if *keeps_outputs {
+        return Ok(Stop::Ended(Outcome::Returned(Vec::new())));
     }
     let mut outputs = Vec::with_capacity(code.returns.len());
     for output in &code.returns {

@@ -10,25 +10,25 @@ use crate::bytecode::{Operand, Register};
 
 /// What takes the failures of the instructions from `start` to `end`, which is not in it.
 #[derive(Debug)]
-pub(crate) struct Guard {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    pub(crate) handlers: Vec<Entry>,
+pub struct Guard {
+    pub start: usize,
+    pub end: usize,
+    pub handlers: Vec<Entry>,
 }
 
 /// Where a handler begins, and which failures it takes.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) codes: Vec<Arc<str>>,
-    pub(crate) at: usize,
+pub struct Entry {
+    pub codes: Vec<Arc<str>>,
+    pub at: usize,
     /// Where the failure is held while the handler is at work.
-    pub(crate) slot: u32,
+    pub slot: u32,
 }
 
 impl Guard {
     /// The handler that takes this code: one that names it, then, for a status, the one of its hundred, then the one
     /// of all statuses, then the one of any code.
-    pub(crate) fn handler(&self, code: &str) -> Option<&Entry> {
+    pub fn handler(&self, code: &str) -> Option<&Entry> {
         let named = |name: &str| {
             let mut handlers = self.handlers.iter();
             handlers.find(|handler| handler.codes.iter().any(|own| &**own == name))
@@ -62,46 +62,46 @@ fn status(code: &str) -> Option<u8> {
 
 /// Where a statement stands: its name, and the rounds of the loops around it.
 #[derive(Debug)]
-pub(crate) struct Position {
-    pub(crate) name: Arc<str>,
-    pub(crate) rounds: Vec<Register>,
+pub struct Position {
+    pub name: Arc<str>,
+    pub rounds: Vec<Register>,
 }
 
 #[derive(Debug)]
-pub(crate) struct RequestSite {
-    pub(crate) position: Position,
-    pub(crate) effect: Effect,
-    pub(crate) class: EffectClass,
-    pub(crate) fixed: Vec<(Arc<str>, Arc<str>)>,
-    pub(crate) key: Option<Operand>,
-    pub(crate) arguments: Vec<(Arc<str>, Type, Operand)>,
-    pub(crate) out: Register,
+pub struct RequestSite {
+    pub position: Position,
+    pub effect: Effect,
+    pub class: EffectClass,
+    pub fixed: Vec<(Arc<str>, Arc<str>)>,
+    pub key: Option<Operand>,
+    pub arguments: Vec<(Arc<str>, Type, Operand)>,
+    pub out: Register,
     /// The expression of the result, and its type.
-    pub(crate) result: ExpressionIndex,
-    pub(crate) ty: Type,
+    pub result: ExpressionIndex,
+    pub ty: Type,
 }
 
 #[derive(Debug)]
-pub(crate) struct CallSite {
-    pub(crate) position: Position,
+pub struct CallSite {
+    pub position: Position,
     /// The place of the called node in `calls`.
-    pub(crate) callee: usize,
+    pub callee: usize,
     /// One for each input of the called node; nothing where the call leaves it out.
-    pub(crate) inputs: Vec<Option<Operand>>,
-    pub(crate) out: Register,
-    pub(crate) result: ExpressionIndex,
+    pub inputs: Vec<Option<Operand>>,
+    pub out: Register,
+    pub result: ExpressionIndex,
 }
 
 /// How a failure of the body becomes a declared error.
 #[derive(Debug)]
-pub(crate) struct Becomes {
+pub struct Becomes {
     /// The instructions of the body: from the first to the one after the last.
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+    pub start: usize,
+    pub end: usize,
     /// The type of `error_code`: its members are the codes that become errors.
-    pub(crate) codes: Arc<EnumType>,
+    pub codes: Arc<EnumType>,
     /// The place of `message` among the fields, if there is one that is a string. All others are optional.
-    pub(crate) message: Option<usize>,
+    pub message: Option<usize>,
     /// Where to go on.
-    pub(crate) to: usize,
+    pub to: usize,
 }

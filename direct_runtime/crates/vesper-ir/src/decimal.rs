@@ -80,6 +80,7 @@ impl Decimal {
     }
 
     /// The number with this coefficient and scale, if it is within the limits.
+    #[inline]
     pub fn new(coefficient: i128, scale: u16) -> Result<Self, OverLimit> {
         if scale > MAX_SCALE {
             return Err(OverLimit);

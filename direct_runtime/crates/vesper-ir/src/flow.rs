@@ -15,7 +15,7 @@ pub type Block = Vec<Statement>;
 /// A name and the expression of its value.
 pub type NamedValue = (Arc<str>, ExpressionIndex);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Statement {
     Step {
         name: Arc<str>,
@@ -39,7 +39,7 @@ pub enum Statement {
     Call(Call),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Branch {
     pub name: Arc<str>,
     pub arms: Vec<Arm>,
@@ -48,14 +48,14 @@ pub struct Branch {
     pub handlers: Vec<Handler>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Arm {
     pub when: ExpressionIndex,
     pub body: Block,
     pub value: Option<ExpressionIndex>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Loop {
     pub name: Arc<str>,
     /// The item; over a map, the key, and perhaps the value.
@@ -73,14 +73,14 @@ pub struct Loop {
 }
 
 /// A part of a loop's state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LoopVariable {
     pub local: LocalNumber,
     pub name: Arc<str>,
     pub value: ExpressionIndex,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
     pub name: Arc<str>,
     pub effect: Effect,
@@ -93,7 +93,7 @@ pub struct Request {
     pub handlers: Vec<Handler>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Call {
     pub name: Arc<str>,
     pub node: Arc<str>,
@@ -102,7 +102,7 @@ pub struct Call {
     pub handlers: Vec<Handler>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Handler {
     pub codes: Vec<Arc<str>>,
     pub body: Block,
@@ -154,7 +154,7 @@ pub fn leaves(block: &[Statement]) -> bool {
 }
 
 /// A machine, as far as an engine knows it: its transitions are the Host's.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Machine {
     pub name: Arc<str>,
     pub initial: Arc<str>,
@@ -163,7 +163,7 @@ pub struct Machine {
 }
 
 /// A node that is called: the one with this id and this semantic hash, which has these inputs and outputs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CalledNode {
     pub node: Arc<str>,
     pub hash: Arc<str>,
@@ -173,7 +173,7 @@ pub struct CalledNode {
 }
 
 /// An input of a called node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CalledInput {
     pub name: Arc<str>,
     pub ty: Type,

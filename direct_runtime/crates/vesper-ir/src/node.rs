@@ -229,7 +229,7 @@ pub struct For {
 }
 
 /// Where things stand in the `.vsp` file. Engines carry it and read no meaning from it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     pub clauses: Vec<(String, String)>,
     pub intent: String,
@@ -245,7 +245,7 @@ pub struct Source {
 pub type Span = [u32; 4];
 
 /// A verified node: every name has a place, every expression has a type, and all rules of docs/spec/ir.md hold.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node {
     pub node_id: Arc<str>,
     pub semantic_hash: String,
@@ -274,34 +274,34 @@ pub struct Node {
     pub locals: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Input {
     pub name: Arc<str>,
     pub ty: Type,
     pub default: Option<Value>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Output {
     pub name: Arc<str>,
     pub ty: Type,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Constant {
     pub name: Arc<str>,
     pub ty: Type,
     pub value: Value,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Step {
     pub name: Arc<str>,
     /// The type of its value; nothing for a branch without one.
     pub ty: Option<Type>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Expression {
     pub ty: Type,
     pub kind: ExpressionKind,
@@ -310,7 +310,7 @@ pub struct Expression {
 }
 
 /// What an expression does; inputs, constants, steps, outputs and locals by their places.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ExpressionKind {
     Literal(Value),
     Input(usize),

@@ -180,6 +180,40 @@ impl Value {
         }
     }
 
+    /// True where more than its own bytes belong to it.
+    #[inline]
+    pub fn holds_memory(&self) -> bool {
+        match self {
+            Self::Boolean(_)
+            | Self::Integer(_)
+            | Self::Float(_)
+            | Self::Timestamp(_)
+            | Self::Date(_)
+            | Self::Duration(_)
+            | Self::Member(_)
+            | Self::Null => false,
+            Self::Decimal(value) => value.as_small().is_none(),
+            _ => true,
+        }
+    }
+
+    /// Writes into a place that is known to hold nothing, without asking it: what it did hold would be lost, no more.
+    #[inline]
+    pub fn put(&mut self, value: Self) {
+        debug_assert!(!self.holds_memory(), "what is here would never be freed");
+        std::mem::forget(std::mem::replace(self, value));
+    }
+
+    /// Becomes what an empty register is.
+    #[inline]
+    pub fn clear(&mut self) {
+        if self.holds_memory() {
+            *self = Self::Boolean(false);
+        } else {
+            self.put(Self::Boolean(false));
+        }
+    }
+
     /// Becomes a copy of another value.
     #[inline]
     pub fn set(&mut self, from: &Self) {

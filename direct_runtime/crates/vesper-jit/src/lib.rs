@@ -3,3 +3,192 @@
 //! Compiled code never fails by itself. Wherever something unusual would happen (an overflow, a decimal that is not small,
 //! a broken contract, a request, an empty tank) it stops before that instruction, what it holds is written back to the
 //! frame, and the interpreter goes on from there.
+//!
+//! `flow` says what instructions read and write and what is still needed where; `plan` decides how each one is done and
+//! where values stand between them; `lower` writes Cranelift's form of that; `machine` holds the memory with the result;
+//! `runtime` is what happens while it runs.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName, types};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::JITModule;
+use cranelift_module::{FuncId, Linkage, Module};
+use vesper_interp::code::{Code, Instruction, Tables};
+use vesper_interp::native::Native;
+
+mod flow;
+mod kinds;
+mod lower;
+mod machine;
+mod plan;
+mod runtime;
+
+use lower::{Functions, Lower, Side};
+use machine::Machine;
+use plan::Plan;
+use runtime::{Compiled, Parts};
+
+/// How code is compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The guard that fails whatever happens: every exit can be tried without finding an input that leads to it.
+    pub fail_guard: Option<u32>,
+    /// Code of more instructions is not compiled: the time that it takes grows faster than the code.
+    pub max_instructions: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            fail_guard: None,
+            max_instructions: 4_000,
+        }
+    }
+}
+
+/// Why there is no machine code of a node. The interpreter runs it as before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotCompiled(String);
+
+impl NotCompiled {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+impl fmt::Display for NotCompiled {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotCompiled {}
+
+/// Compiles one form of a node.
+pub fn compile(code: &Code, options: &Options) -> Result<Box<dyn Native>, NotCompiled> {
+    guarded(|| {
+        let mut module = machine::module()?;
+        match define(&mut module, code, options) {
+            Ok((function, context, side)) => {
+                let size = context.compiled_code().map_or(0, |code| code.code_buffer().len());
+                let machine = Machine::new(module, function, size)?;
+                let compiled: Box<dyn Native> = Box::new(Compiled {
+                    machine,
+                    parts: parts(code, side),
+                });
+                Ok(compiled)
+            }
+            Err(why) => {
+                machine::release(module);
+                Err(why)
+            }
+        }
+    })
+}
+
+/// What machine code is made of, in Cranelift's notation.
+pub fn clif(code: &Code) -> Result<String, NotCompiled> {
+    guarded(|| {
+        let mut module = machine::module()?;
+        let made = built(&mut module, code, &Options::default());
+        machine::release(module);
+        made.map(|(_, context, _)| context.func.display().to_string())
+    })
+}
+
+/// The machine code in the notation of an assembler.
+pub fn asm(code: &Code) -> Result<String, NotCompiled> {
+    guarded(|| {
+        let mut module = machine::module()?;
+        let made = built(&mut module, code, &Options::default());
+        machine::release(module);
+        let (_, mut context, _) = made?;
+        context.set_disasm(true);
+        let target = machine::target()?;
+        let compiled = context.compile(&*target, &mut ControlPlane::default());
+        let compiled = compiled.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {:?}", error.inner)))?;
+        Ok(compiled.vcode.clone().unwrap_or_default())
+    })
+}
+
+/// A compiler that panics has compiled nothing.
+fn guarded<T>(run: impl FnOnce() -> Result<T, NotCompiled>) -> Result<T, NotCompiled> {
+    let made = catch_unwind(AssertUnwindSafe(run));
+    made.unwrap_or_else(|_| Err(NotCompiled::new("the compiler of machine code panicked: a bug of Vesper")))
+}
+
+fn parts(code: &Code, side: Side) -> Parts {
+    Parts {
+        tables: Tables {
+            constants: code.constants.clone(),
+            operands: code.operands.clone(),
+            path: code.path.as_ref().map(|path| path.first),
+        },
+        registers: code.registers,
+        exits: side.exits,
+        sites: side.sites,
+        entries: side.entries,
+        slots: side.slots,
+        guards: side.guards,
+    }
+}
+
+/// The function in Cranelift's form.
+fn built(module: &mut JITModule, code: &Code, options: &Options) -> Result<(FuncId, Context, Side), NotCompiled> {
+    let count = code.instructions.len();
+    if count > options.max_instructions {
+        return Err(NotCompiled::new(format!(
+            "the node has {count} instructions, and code of more than {} is not compiled",
+            options.max_instructions
+        )));
+    }
+    if code.instructions.iter().any(|each| matches!(each, Instruction::Switch { .. })) {
+        return Err(NotCompiled::new("it has a jump table, of which there is no machine code yet"));
+    }
+    let plan = Plan::new(code)?;
+    let pointer = module.target_config().pointer_type();
+    let signature = |module: &JITModule, parameters: &[types::Type]| -> Signature {
+        let mut signature = module.make_signature();
+        signature.params.extend(parameters.iter().copied().map(AbiParam::new));
+        signature.returns.push(AbiParam::new(types::I64));
+        signature
+    };
+    let refused = |error: cranelift_module::ModuleError| NotCompiled::new(format!("Cranelift refuses: {error}"));
+    let own = signature(module, &[pointer, pointer, types::I64]);
+    let function = module.declare_function("node", Linkage::Local, &own).map_err(refused)?;
+    let step = signature(module, &[pointer, types::I32]);
+    let step = module.declare_function(machine::STEP, Linkage::Import, &step).map_err(refused)?;
+    let refill = signature(module, &[pointer]);
+    let refill = module.declare_function(machine::REFILL, Linkage::Import, &refill).map_err(refused)?;
+    let mut context = Context::for_function(Function::with_name_signature(
+        UserFuncName::user(0, function.as_u32()),
+        own,
+    ));
+    let mut frontend = FunctionBuilderContext::new();
+    let functions = Functions {
+        step: module.declare_func_in_func(step, &mut context.func),
+        refill: module.declare_func_in_func(refill, &mut context.func),
+    };
+    let builder = FunctionBuilder::new(&mut context.func, &mut frontend);
+    let side = Lower::write(
+        code,
+        &plan,
+        builder,
+        functions,
+        options.fail_guard,
+        module.target_config(),
+    )?;
+    Ok((function, context, side))
+}
+
+/// The function as machine code in a module.
+fn define(module: &mut JITModule, code: &Code, options: &Options) -> Result<(FuncId, Context, Side), NotCompiled> {
+    let (function, mut context, side) = built(module, code, options)?;
+    let defined = module.define_function(function, &mut context);
+    defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error}")))?;
+    Ok((function, context, side))
+}

@@ -19,7 +19,7 @@ use crate::json::to_json;
 use crate::shapes::{Fields, Parts, Shape};
 
 /// The most entries of an array, a set or a map.
-const MAX_ENTRIES: usize = 1_000_000;
+pub(crate) const MAX_ENTRIES: usize = 1_000_000;
 
 /// The conversion of one call's inputs.
 #[derive(Default)]

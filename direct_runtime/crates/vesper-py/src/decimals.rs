@@ -153,8 +153,12 @@ impl Decimals {
         }
         Some(Raw {
             is_negative: flags & NEGATIVE != 0,
-            // Words are less than 10^19 each, so that this is less than 10^38.
-            coefficient: u128::from(high).wrapping_mul(WORD).wrapping_add(u128::from(low)),
+            // Words are less than 10^19 each, so that this is less than 10^38. To multiply 128 bits takes some time.
+            coefficient: if high == 0 {
+                u128::from(low)
+            } else {
+                u128::from(high).wrapping_mul(WORD).wrapping_add(u128::from(low))
+            },
             exponent,
         })
     }

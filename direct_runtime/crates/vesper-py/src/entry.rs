@@ -9,6 +9,7 @@ use vesper_interp::guard::guarded;
 
 use crate::outcome::{bad_input, fault};
 use crate::program::{Program, as_dict, limits};
+use crate::swift::Swift;
 use crate::watch::watched;
 
 /// A node without effects, as it is called many times.
@@ -116,6 +117,21 @@ impl Entry {
         let text = inputs.as_bytes();
         let limits = limits(None, None)?;
         // The bytes never change, and the caller holds them.
+        if let Some(mut room) = program.room(py) {
+            let run = || guarded(|| program.compiled().run_json_in(&mut room, text, limits));
+            match watched(py, run)? {
+                Ok(answer) => {
+                    program.put_back(py, room);
+                    if let Some(answer) = answer {
+                        return Ok(PyBytes::new(py, answer.as_bytes()));
+                    }
+                }
+                Err(message) => {
+                    let answer = vesper_interp::json::fault(&message);
+                    return Ok(PyBytes::new(py, answer.as_bytes()));
+                }
+            }
+        }
         let answer = watched(py, || guarded(|| program.compiled().run_json(text, now, limits)))?;
         let answer = answer.unwrap_or_else(|message| vesper_interp::json::fault(&message));
         Ok(PyBytes::new(py, answer.as_bytes()))
@@ -135,6 +151,22 @@ impl Entry {
         program.refuse_effects()?;
         let now = program.now(now)?;
         let shown = program.shown();
+        // A node that has room needs no time of its start.
+        if let Some(mut room) = program.room(py) {
+            match guarded(|| program.run_swiftly(py, &mut room, inputs, None)) {
+                Ok(ran) => {
+                    program.put_back(py, room);
+                    match ran? {
+                        Swift::Returned(outputs) => return Ok(Ended::Returned(outputs)),
+                        Swift::Otherwise(outcome) => {
+                            return Ok(Ended::Otherwise(shown.outcome(py, &outcome)?));
+                        }
+                        Swift::Unusual => {}
+                    }
+                }
+                Err(message) => return Ok(Ended::Otherwise(fault(py, &message)?)),
+            }
+        }
         Ok(match program.ran(py, inputs, now, limits(None, None)?)? {
             Ok(Ok(Outcome::Returned(values))) => Ended::Returned(shown.returned(py, &values)?),
             Ok(Ok(outcome)) => Ended::Otherwise(shown.outcome(py, &outcome)?),

@@ -1,9 +1,12 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
 //! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
-//! is one that waits for effects, `entry` the short way in, `route` that of a node that is being moved over, with what it
-//! needs (`exact`, `flight`, `gathered`, `follower`). No meaning lives here.
+//! is one that waits for effects, `entry` and `way` the short ways in, with `swift` and `rooms`, `route` that of a node
+//! that is being moved over, with what it needs (`exact`, `flight`, `gathered`, `follower`), `batch` that of tables, and
+//! `tier` says when machine code is made. No meaning lives here.
 
+#[allow(unsafe_code, reason = "takes over tables by their addresses")]
+mod batch;
 mod composed;
 mod convert;
 #[allow(unsafe_code, reason = "reads and makes objects of a type that has no C API")]
@@ -26,11 +29,18 @@ mod json;
 mod outcome;
 mod problems;
 mod program;
+#[allow(unsafe_code, reason = "keeps what only the holder of the global lock touches")]
+mod rooms;
 mod route;
 mod shapes;
+#[allow(unsafe_code, reason = "reads dicts and lists without taking hold of what is in them")]
+mod swift;
+mod tier;
 mod times;
 #[allow(unsafe_code, reason = "lets go of the global lock in the middle of a run")]
 mod watch;
+#[allow(unsafe_code, reason = "is called by Python without PyO3 between")]
+mod way;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -41,6 +51,13 @@ pyo3::create_exception!(
     IrRejected,
     PyValueError,
     "The bytes are not a well-formed IR document; the message says what and where."
+);
+
+pyo3::create_exception!(
+    vesper._direct,
+    NotCompiled,
+    PyValueError,
+    "There is no machine code of the node; the message says why."
 );
 
 /// Every operation this build implements, sorted.
@@ -77,6 +94,10 @@ mod _direct {
     #[pymodule_export]
     use super::IrRejected;
     #[pymodule_export]
+    use super::NotCompiled;
+    #[pymodule_export]
+    use super::batch::Batches;
+    #[pymodule_export]
     use super::decimals::decimal_access;
     #[pymodule_export]
     use super::entry::Entry;
@@ -98,6 +119,10 @@ mod _direct {
     #[cfg(feature = "faults")]
     #[pymodule_export]
     use super::select_fault;
+    #[pymodule_export]
+    use super::tier::tier_counters;
+    #[pymodule_export]
+    use super::way::Way;
 
     #[pymodule_export]
     const IR_VERSION: i64 = vesper_ir::IR_VERSION;
@@ -108,6 +133,7 @@ mod _direct {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         vesper_interp::guard::quiet_guarded_panics();
+        super::tier::watch_forks(module)?;
         // Tests here whether decimals may be read from memory, rather than in the first call.
         super::decimals::decimals(module.py()).map(|_| ())
     }

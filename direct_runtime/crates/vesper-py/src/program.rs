@@ -10,7 +10,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use vesper_interp::guard::guarded;
 use vesper_interp::inputs::ProblemKind;
 use vesper_interp::problems::{Path, Problems};
-use vesper_interp::{FingerprintKey, Limits, LoopClass, Outcome, Point, fingerprint_of_problems};
+use vesper_interp::{
+    FingerprintKey, Limits, LoopClass, Outcome, Point, Room, Rule, Rules, fingerprint_of_problems,
+};
 use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
@@ -19,7 +21,9 @@ use crate::convert::{any_scalar, to_dict};
 use crate::execution::{Begun, Execution, Way, misuse};
 use crate::gather::gather;
 use crate::outcome::{Named, Shown, bad_input, fault};
+use crate::rooms::Waiting;
 use crate::shapes::Shapes;
+use crate::tier::{Asked, look, shown};
 use crate::watch::{WATCH, watched};
 
 /// One loaded node: verified, compiled, immutable, safe to call from any thread.
@@ -30,6 +34,7 @@ pub(crate) struct Program {
     inputs_by_name: HashMap<Arc<str>, usize>,
     outputs: Named,
     shapes: Shapes,
+    waiting: Waiting,
 }
 
 /// The converted inputs, or what is wrong with them.
@@ -37,18 +42,42 @@ pub(crate) type Converted = Result<Vec<Value>, Problems>;
 
 #[pymethods]
 impl Program {
-    /// Reads, verifies and compiles a document; `dependencies` are those of the nodes that it calls.
+    /// Reads, verifies and compiles a document; `dependencies` are those of the nodes that it calls. `rules` names those
+    /// of the optimizer that are to be used: none where it is empty, all where there is no such list.
     #[staticmethod]
-    #[pyo3(signature = (ir, dependencies = Vec::new(), /))]
+    #[pyo3(signature = (
+        ir, dependencies = Vec::new(), /, optimise = true, rules = None, *,
+        jit = "off", jit_calls = 100, jit_operations = 20_000, max_code_bytes = 1 << 26, jit_fail_guard = None,
+    ))]
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 gives a list that it made")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "all but two have names where it is called"
+    )]
     fn load(
         py: Python<'_>,
         ir: &Bound<'_, PyBytes>,
         dependencies: Vec<Bound<'_, PyBytes>>,
+        optimise: bool,
+        rules: Option<Vec<String>>,
+        jit: &str,
+        jit_calls: u32,
+        jit_operations: u64,
+        max_code_bytes: usize,
+        jit_fail_guard: Option<u32>,
     ) -> PyResult<Self> {
+        let asked = Asked {
+            jit,
+            calls: jit_calls,
+            operations: jit_operations,
+            max_code_bytes,
+            fail_guard: jit_fail_guard,
+        };
+        let tiering = asked.tiering()?;
+        let rules = chosen_rules(optimise, rules.as_deref())?;
         let bytes = ir.as_bytes();
         let others: Vec<&[u8]> = dependencies.iter().map(PyBytesMethods::as_bytes).collect();
-        let compiled = guarded(|| vesper_interp::Program::load_with(bytes, &others))
+        let compiled = guarded(|| vesper_interp::Program::load_tiered(bytes, &others, rules, tiering))
             .map_err(|message| PyRuntimeError::new_err(format!("engine fault while loading: {message}")))?
             .map_err(|rejected| IrRejected::new_err(rejected.to_string()))?;
         let shapes = Shapes::new(py, compiled.nodes());
@@ -69,6 +98,7 @@ impl Program {
             inputs_by_name,
             outputs,
             shapes,
+            waiting: Waiting::new(py)?,
         })
     }
 
@@ -82,6 +112,12 @@ impl Program {
         &self.compiled.node().semantic_hash
     }
 
+    /// What the optimizer makes of the node, for people to read (docs/spec/optimizer.md).
+    fn optimised_listing(&self) -> PyResult<String> {
+        guarded(|| self.compiled.optimised_listing())
+            .map_err(|message| PyRuntimeError::new_err(format!("engine fault while optimising: {message}")))
+    }
+
     /// True when an execution may ask for effects: then it is started, not called.
     #[getter]
     fn asks(&self) -> bool {
@@ -92,6 +128,26 @@ impl Program {
     #[getter]
     fn uses_now(&self) -> bool {
         self.compiled.uses_now()
+    }
+
+    /// What is made of the plain form of the node and of those it calls, by their ids, and of its pathed form where
+    /// that was ever asked for.
+    fn tier<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (units, pathed) = self.compiled.tiers();
+        let plain = PyDict::new(py);
+        for (node, report) in &units {
+            plain.set_item(&*node.node_id, shown(py, report)?)?;
+        }
+        let found = PyDict::new(py);
+        found.set_item("plain", plain)?;
+        found.set_item("pathed", pathed.map(|report| shown(py, &report)).transpose()?)?;
+        Ok(found)
+    }
+
+    /// What a call runs, as text: `bytecode`, or machine code as `clif` or `asm`.
+    #[pyo3(signature = (what, /))]
+    fn look(&self, what: &str) -> PyResult<String> {
+        look(&self.compiled, what)
     }
 
     /// The outcome of an execution on these inputs, within these limits.
@@ -362,6 +418,29 @@ impl Program {
         })
     }
 
+    /// Room for a run; nothing where the node asks, calls or needs the time.
+    #[inline]
+    pub(crate) fn room(&self, py: Python<'_>) -> Option<Box<Room>> {
+        match self.waiting.take(py) {
+            Some(room) => Some(room),
+            None => self.compiled.room().map(Box::new),
+        }
+    }
+
+    /// INVARIANT: the room is clear, and came from `room`.
+    #[inline]
+    pub(crate) fn put_back(&self, py: Python<'_>, room: Box<Room>) {
+        self.waiting.put(py, room);
+    }
+
+    pub(crate) fn inputs(&self) -> &Named {
+        &self.inputs
+    }
+
+    pub(crate) fn place_of_input(&self, name: &str) -> Option<usize> {
+        self.inputs_by_name.get(name).copied()
+    }
+
     pub(crate) fn compiled(&self) -> &vesper_interp::Program {
         &self.compiled
     }
@@ -430,5 +509,23 @@ impl Program {
         } else {
             Err(problems)
         })
+    }
+}
+
+/// The rules that a caller wants to be used.
+fn chosen_rules(optimise: bool, names: Option<&[String]>) -> PyResult<Rules> {
+    match names {
+        _ if !optimise => Ok(Rules::NONE),
+        None => Ok(Rules::ALL),
+        Some(names) => names.iter().try_fold(Rules::NONE, |rules, name| {
+            let rule = Rule::from_name(name).ok_or_else(|| {
+                let known: Vec<_> = Rule::names().collect();
+                PyValueError::new_err(format!(
+                    "the optimizer has no rule `{name}`; its rules are {}",
+                    known.join(", ")
+                ))
+            })?;
+            Ok(rules.with(rule))
+        }),
     }
 }

@@ -12,6 +12,8 @@ use vesper_ir::{Node, RecordType, Type};
 pub(crate) struct Shape {
     pub(crate) ty: Type,
     pub(crate) parts: Parts,
+    /// True where no object of this type runs code of Python while it is read (`swift`).
+    pub(crate) is_plain: bool,
 }
 
 pub(crate) enum Parts {
@@ -23,6 +25,21 @@ pub(crate) enum Parts {
     Set(Arc<Shape>),
     Map(Arc<Shape>, Arc<Shape>),
     Record(Fields),
+}
+
+impl Parts {
+    fn are_plain(&self, ty: &Type) -> bool {
+        match self {
+            Self::None => matches!(
+                ty,
+                Type::Boolean | Type::Integer | Type::Decimal | Type::Float | Type::Text
+            ),
+            Self::Enum(_) => true,
+            Self::Optional(of) | Self::Array(of) => of.is_plain,
+            Self::Set(_) | Self::Map(..) => false,
+            Self::Record(fields) => fields.shapes.iter().all(|shape| shape.is_plain),
+        }
+    }
 }
 
 /// The fields of a record, in declared order.
@@ -74,6 +91,7 @@ impl Shapes {
         };
         let shape = Arc::new(Shape {
             ty: ty.clone(),
+            is_plain: parts.are_plain(ty),
             parts,
         });
         if let Some(address) = address {

@@ -16,23 +16,33 @@ pub(crate) const WATCH: Watch = Watch(look);
 /// How long a signal waits at most, and a bit.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// What the run on this thread has done with the global lock.
+// What the run on this thread has done with the global lock. A number, which a short run sets twice; what else there is
+// to know stands beside it.
+/// There is no run, or one that may not let it go.
+const NOT_OURS: u8 = 0;
+/// Held since the beginning.
+const HELD: u8 = 1;
+const LET_GO: u8 = 2;
+/// It is held again, and Python has an exception: a signal came.
+const INTERRUPTED: u8 = 3;
+
+/// Since when the lock is let go, and until when the run may take.
 #[derive(Clone, Copy)]
-enum Lock {
-    /// There is no run, or one that may not let it go.
-    NotOurs,
-    /// Held since the beginning by a run that may take so long from its first look on; none where there is no end.
-    Held(Option<Duration>),
-    LetGo(*mut ffi::PyThreadState, Instant, Option<Instant>),
-    /// It is held again, and Python has an exception: a signal came.
-    Interrupted,
+struct Gone {
+    thread: *mut ffi::PyThreadState,
+    since: Instant,
+    end: Option<Instant>,
 }
 
 thread_local! {
-    static LOCK: Cell<Lock> = const { Cell::new(Lock::NotOurs) };
+    static STATE: Cell<u8> = const { Cell::new(NOT_OURS) };
+    /// How long a run may take from its first look on; none where there is no end.
+    static LIMIT: Cell<Option<Duration>> = const { Cell::new(None) };
+    /// Something while the lock is let go.
+    static GONE: Cell<Option<Gone>> = const { Cell::new(None) };
 }
 
-/// Runs what touches no object of Python and does not panic; the error is what a signal raised.
+/// Runs what touches no object of Python; the error is what a signal raised.
 pub(crate) fn watched<T>(py: Python<'_>, run: impl FnOnce() -> T) -> PyResult<T> {
     watched_within(py, None, run)
 }
@@ -46,30 +56,67 @@ pub(crate) fn watched_within<T>(
     run: impl FnOnce() -> T,
 ) -> PyResult<T> {
     // There may be a run around this one: the handler of a signal may call a node.
-    let outer = LOCK.replace(Lock::Held(limit));
+    let around = Around {
+        state: STATE.replace(HELD),
+        limit: LIMIT.replace(limit),
+    };
     let result = run();
-    match LOCK.replace(outer) {
-        Lock::LetGo(thread, ..) => {
-            // SAFETY: `look` let go of the lock on this thread and gave this back; nothing took it since.
-            unsafe { ffi::PyEval_RestoreThread(thread) };
-            Ok(result)
+    if around.end() {
+        return Err(PyErr::fetch(py));
+    }
+    Ok(result)
+}
+
+/// What was so before a run, and is again after it, also where it panics.
+struct Around {
+    state: u8,
+    limit: Option<Duration>,
+}
+
+impl Around {
+    /// True where a signal ended the run.
+    #[inline]
+    fn end(self) -> bool {
+        let state = self.restore();
+        std::mem::forget(self);
+        state == INTERRUPTED
+    }
+
+    /// Takes the lock back where it was let go, and says what the run did with it.
+    #[inline]
+    fn restore(&self) -> u8 {
+        LIMIT.set(self.limit);
+        let state = STATE.replace(self.state);
+        if state == LET_GO {
+            take_back();
         }
-        Lock::Interrupted => Err(PyErr::fetch(py)),
-        Lock::Held(_) | Lock::NotOurs => Ok(result),
+        state
+    }
+}
+
+impl Drop for Around {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
+#[cold]
+fn take_back() {
+    if let Some(gone) = GONE.take() {
+        // SAFETY: `look` let go of the lock on this thread and gave this back; nothing took it since.
+        unsafe { ffi::PyEval_RestoreThread(gone.thread) };
     }
 }
 
 /// True when the run should stop.
 fn look() -> bool {
-    match LOCK.get() {
-        Lock::NotOurs => false,
-        Lock::Interrupted => true,
-        Lock::Held(limit) => {
+    match (STATE.get(), GONE.get()) {
+        (HELD, _) => {
             let now = Instant::now();
-            let_go(now, limit.and_then(|limit| now.checked_add(limit)));
+            let_go(now, LIMIT.get().and_then(|limit| now.checked_add(limit)));
             false
         }
-        Lock::LetGo(thread, since, end) => {
+        (LET_GO, Some(Gone { thread, since, end })) => {
             let now = Instant::now();
             if end.is_some_and(|end| now >= end) {
                 return true;
@@ -77,19 +124,21 @@ fn look() -> bool {
             if now.duration_since(since) < PATIENCE {
                 return false;
             }
-            LOCK.set(Lock::NotOurs);
-            // SAFETY: as in `watched`. Then the lock is held, and Python may run its handlers.
+            STATE.set(NOT_OURS);
+            GONE.set(None);
+            // SAFETY: as in `take_back`. Then the lock is held, and Python may run its handlers.
             let is_interrupted = unsafe {
                 ffi::PyEval_RestoreThread(thread);
                 ffi::PyErr_CheckSignals() != 0
             };
             if is_interrupted {
-                LOCK.set(Lock::Interrupted);
+                STATE.set(INTERRUPTED);
             } else {
                 let_go(now, end);
             }
             is_interrupted
         }
+        (state, _) => state == INTERRUPTED,
     }
 }
 
@@ -98,5 +147,10 @@ fn let_go(now: Instant, end: Option<Instant>) {
     // back, by `watched` or above, only the interpreter runs, which knows nothing of Python; PyO3 believes that this
     // thread is attached, but nobody asks it.
     let thread = unsafe { ffi::PyEval_SaveThread() };
-    LOCK.set(Lock::LetGo(thread, now, end));
+    GONE.set(Some(Gone {
+        thread,
+        since: now,
+        end,
+    }));
+    STATE.set(LET_GO);
 }

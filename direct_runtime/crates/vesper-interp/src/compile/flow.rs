@@ -20,6 +20,7 @@ use vesper_ir::flow::{Arm, Block, Branch, Handler, Loop, NamedValue, Statement, 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::planted;
 use vesper_ir::{Type, Value};
+use vesper_opt::LoopPlace;
 
 use crate::numeric::NO_FORM;
 use crate::sites::{Becomes, Entry, Guard};
@@ -295,12 +296,22 @@ impl Compiler<'_> {
         let mut to_end = Vec::with_capacity(branch.arms.len());
         let mut ends = Vec::new();
         let around = self.stretch();
+        let mut table = self.begin_table(branch.arms.first().map(|arm| arm.when))?;
         for Arm { when, body, value } in &branch.arms {
+            if self.is_known(*when) == Some(false) {
+                // Nobody comes there; the number of a `require` is by its place in the text all the same.
+                self.requires += requires(body);
+                self.arm_begins(&mut table)?;
+                self.arm_is_decided(&mut table)?;
+                continue;
+            }
             let top = self.top;
+            self.arm_begins(&mut table)?;
             let condition = self.operand(*when)?;
             self.mark(*when, condition);
             self.top = top;
             let to_next = self.jump_unless(condition);
+            self.arm_is_decided(&mut table)?;
             let outer = self.pass(*when, true)?;
             self.arm(body, *value, out)?;
             if !leaves(body) {
@@ -311,6 +322,7 @@ impl Compiler<'_> {
             self.land(to_next)?;
             self.pass(*when, false)?;
         }
+        self.end_table(table)?;
         self.arm(&branch.otherwise, branch.otherwise_value, out)?;
         if !leaves(&branch.otherwise) {
             ends.push(self.stretch());
@@ -361,6 +373,8 @@ impl Compiler<'_> {
             self.bind(local, Some(Operand::register(*register)))?;
         }
 
+        let step = self.node.step_place(&repeated.name).ok_or(MISSING)?;
+        self.before(LoopPlace::Statement(step))?;
         let points = self.points_of_repeated(repeated)?;
         let around = self.stretch();
         let next = self.here()?;
@@ -548,4 +562,22 @@ fn returns(block: &[Statement]) -> usize {
         .iter()
         .map(|statement| of(statement) + in_handlers(statement));
     each.sum()
+}
+
+/// How many `require` statements there are.
+fn requires(block: &[Statement]) -> u32 {
+    let of = |statement: &Statement| {
+        let own = match statement {
+            Statement::Require { .. } => 1,
+            Statement::Branch(branch) => {
+                let arms = branch.arms.iter().map(|arm| requires(&arm.body));
+                arms.sum::<u32>() + requires(&branch.otherwise)
+            }
+            Statement::Loop(repeated) => requires(&repeated.body),
+            _ => 0,
+        };
+        let handlers = statement.handlers().iter();
+        own + handlers.map(|handler| requires(&handler.body)).sum::<u32>()
+    };
+    block.iter().map(of).sum()
 }

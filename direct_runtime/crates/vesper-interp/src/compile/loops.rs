@@ -17,6 +17,8 @@
 use vesper_ir::node::{ExpressionIndex, ExpressionKind, For, ForKind};
 use vesper_ir::{MAX_ARITY, Op, Type};
 
+use vesper_opt::LoopPlace;
+
 use super::{Compiled, Compiler, Instruction, LoopSlot, MISSING, Operand, Register};
 
 mod items;
@@ -110,6 +112,7 @@ impl Compiler<'_> {
             (_, None) => {}
         }
         self.begin(&mut this)?;
+        self.before(LoopPlace::For(index))?;
 
         let next = self.here()?;
         self.shape(next, [Some(out), this.beside].into_iter().flatten().collect());

@@ -280,6 +280,11 @@ fn pair_of<'a>(of: &Type, pair: &'a Spelled) -> Option<(Result<Value, ProblemKin
     }
 }
 
+/// The value of a type without parts that a number of this text is.
+pub(super) fn number(ty: &Type, text: &str) -> Option<Value> {
+    scalar(ty, &Spelled::number(text)?).ok()
+}
+
 fn scalar(ty: &Type, spelled: &Spelled) -> Result<Value, ProblemKind> {
     match (ty, spelled) {
         // SEMANTICS: a number for a decimal is what its text spells, scale included.

@@ -4,11 +4,16 @@ use std::fmt::Write as _;
 use vesper_ir::planted;
 
 use vesper_ir::json::quote;
-use vesper_ir::{ErrorCode, Node, Type, Value, base64, float, time};
+use vesper_ir::{Decimal, ErrorCode, Node, Type, Value, base64, float, time};
 
 use super::fault;
 use crate::problems::Problems;
 use crate::{Mention, Outcome};
+
+/// What most answers have room in.
+const LONG_ENOUGH: usize = 256;
+/// Decimals of more places are written by `Decimal`.
+const SHORT_SCALE: usize = 18;
 
 pub(super) struct Writing<'a> {
     pub(super) node: &'a Node,
@@ -41,7 +46,36 @@ fn failed(code: &str, at: Option<u32>, problems: &Problems, out: &mut String) {
     out.push_str("]}");
 }
 
+/// The places of the outputs of a node in code-point order of their names.
+pub(crate) fn order_of_outputs(node: &Node) -> Box<[usize]> {
+    let mut places: Vec<usize> = (0..node.outputs.len()).collect();
+    planted!(
+        "json_text.fields_backwards",
+        places.sort_by_key(|place| node.outputs.get(*place).map(|output| &*output.name)),
+        places.reverse()
+    );
+    places.into()
+}
+
 impl Writing<'_> {
+    /// The outcome of a node that returned these, which are in declared order; `order` is that of their names.
+    pub(super) fn returned(&self, order: &[usize], values: &[&Value]) -> String {
+        let mut out = String::with_capacity(LONG_ENOUGH);
+        out.push_str("{\"kind\":\"returned\",\"value\":");
+        let mut before = "{\"";
+        let next = |place: &usize| Some((self.node.outputs.get(*place)?, values.get(*place)?));
+        for (output, value) in order.iter().filter_map(next) {
+            out.push_str(before);
+            before = ",\"";
+            // A name has nothing in it that is escaped.
+            out.push_str(&output.name);
+            out.push_str("\":");
+            canonical(&output.ty, value, &mut out);
+        }
+        out.push_str(if order.is_empty() { "{}}" } else { "}}" });
+        out
+    }
+
     pub(super) fn outcome(&self, outcome: &Outcome) -> String {
         let mut out = String::new();
         match outcome {
@@ -145,8 +179,15 @@ fn canonical(ty: &Type, value: &Value, out: &mut String) {
         (_, Value::Null) => out.push_str("null"),
         (Type::Optional(of), value) => canonical(of, value, out),
         (_, Value::Boolean(value)) => out.push_str(if *value { "true" } else { "false" }),
-        (_, Value::Integer(value)) => drop(write!(out, "{value}")),
-        (_, Value::Decimal(value)) => drop(write!(out, "\"{value}\"")),
+        (_, Value::Integer(value)) => plain(i128::from(*value), 0, out),
+        (_, Value::Decimal(value)) => {
+            out.push('"');
+            match value.as_small() {
+                Some((coefficient, scale)) => plain(coefficient, scale, out),
+                None => drop(write!(out, "{value}")),
+            }
+            out.push('"');
+        }
         (_, Value::Float(value))
             if planted!("json_text.infinity_without_quotes", value.is_finite(), true) =>
         {
@@ -203,6 +244,49 @@ fn canonical(ty: &Type, value: &Value, out: &mut String) {
         // Ruled out by the verifier; `null` would be a value.
         _ => quote("engine fault: a value is not of its type", out),
     }
+}
+
+/// Plain notation with so many digits after the point: what `Decimal` writes, without the machinery of formats.
+fn plain(coefficient: i128, scale: u16, out: &mut String) {
+    let Ok(mut rest) = u64::try_from(coefficient.unsigned_abs()) else {
+        if let Ok(number) = Decimal::new(coefficient, scale) {
+            let _ = write!(out, "{number}");
+        }
+        return;
+    };
+    if usize::from(scale) > SHORT_SCALE {
+        if let Ok(number) = Decimal::new(coefficient, scale) {
+            let _ = write!(out, "{number}");
+        }
+        return;
+    }
+    // From the last digit on: at most twenty of them, or as many as the scale asks for, one more, and a point.
+    let mut digits = [b'0'; 2 + SHORT_SCALE + 20];
+    let mut length = 0;
+    let mut places = digits.iter_mut().rev();
+    let mut left = scale;
+    loop {
+        if let Some(place) = places.next() {
+            // A remainder of ten is one digit.
+            *place = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+            length += 1;
+        }
+        rest /= 10;
+        if left == 1
+            && let Some(place) = places.next()
+        {
+            *place = b'.';
+            length += 1;
+        } else if left == 0 && rest == 0 {
+            break;
+        }
+        left = left.saturating_sub(1);
+    }
+    if coefficient < 0 {
+        out.push('-');
+    }
+    let written = digits.get(digits.len() - length..).unwrap_or_default();
+    out.push_str(std::str::from_utf8(written).unwrap_or_default());
 }
 
 fn list<T>(items: impl Iterator<Item = T>, out: &mut String, mut write: impl FnMut(T, &mut String)) {

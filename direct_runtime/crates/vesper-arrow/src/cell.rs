@@ -1,0 +1,210 @@
+//! One cell of a table, whatever its column is: what a caller of the node would have given in its place.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowDictionaryKeyType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type,
+    Decimal256Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
+    DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
+use arrow_schema::{DataType, TimeUnit};
+use vesper_ir::Decimal;
+use vesper_ir::decimal::{MAX_SCALE, ParseDecimalError};
+
+/// What stands in a cell.
+#[derive(Debug)]
+pub enum Cell<'a> {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    /// An integer outside 64 bits.
+    Wide(Decimal),
+    Decimal(Result<Decimal, ParseDecimalError>),
+    Float(f64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    /// Microseconds since the beginning of 1970 in UTC.
+    Moment(i128),
+    /// The same for a time of which nobody knows where.
+    NaiveMoment(i128),
+    /// Days since 1970-01-01.
+    Day(i64),
+    /// Microseconds.
+    Length(i128),
+    /// A moment or a length with parts of a microsecond, which no value has.
+    Finer,
+    List(Vec<Cell<'a>>),
+    Fields(Vec<(&'a str, Cell<'a>)>),
+    Entries(Vec<(Cell<'a>, Cell<'a>)>),
+    /// A type of Arrow that the language has nothing for.
+    Other(&'a DataType),
+}
+
+/// Microseconds in a unit; nothing where a unit is smaller.
+fn microseconds(unit: TimeUnit, count: i64) -> Option<i128> {
+    let count = i128::from(count);
+    match unit {
+        TimeUnit::Second => Some(count * 1_000_000),
+        TimeUnit::Millisecond => Some(count * 1_000),
+        TimeUnit::Microsecond => Some(count),
+        TimeUnit::Nanosecond => (count % 1_000 == 0).then_some(count / 1_000),
+    }
+}
+
+/// A number by its digits and a scale, which in Arrow may be negative.
+pub(crate) fn decimal(coefficient: i128, scale: i8) -> Result<Decimal, ParseDecimalError> {
+    let over = |_| ParseDecimalError::OutOfRange;
+    if let Ok(scale) = u16::try_from(scale) {
+        return Decimal::new(coefficient, scale).map_err(over);
+    }
+    // As many zeros behind it.
+    let zeros = usize::from(scale.unsigned_abs());
+    Decimal::parse(&format!("{coefficient}{}", "0".repeat(zeros)))
+}
+
+fn list<'a>(items: &'a ArrayRef, from: usize, to: usize) -> Cell<'a> {
+    Cell::List((from..to).map(|row| cell(items, row)).collect())
+}
+
+fn list_of<O: OffsetSizeTrait>(array: &dyn Array, row: usize) -> Cell<'_> {
+    let lists = array.as_list::<O>();
+    let offsets = lists.value_offsets();
+    let at = |place: usize| offsets.get(place).map_or(0, |offset| offset.as_usize());
+    list(lists.values(), at(row), at(row + 1))
+}
+
+fn of_dictionary<K: ArrowDictionaryKeyType>(array: &dyn Array, row: usize) -> Cell<'_> {
+    let dictionary = array.as_dictionary::<K>();
+    match dictionary.key(row) {
+        Some(key) => cell(dictionary.values(), key),
+        None => Cell::Null,
+    }
+}
+
+/// What stands in this row; a row behind the last one is null.
+///
+/// Goes as deep as the type of the column does, which is limited by the schema that Arrow itself read.
+#[expect(clippy::too_many_lines, reason = "one arm a type of Arrow")]
+pub fn cell(array: &dyn Array, row: usize) -> Cell<'_> {
+    if row >= array.len() || array.is_null(row) {
+        return Cell::Null;
+    }
+    macro_rules! primitive {
+        ($ty:ty) => {
+            array.as_primitive::<$ty>().value(row)
+        };
+    }
+    let integer = |value: i64| Cell::Integer(value);
+    match array.data_type() {
+        DataType::Null => Cell::Null,
+        DataType::Boolean => Cell::Boolean(array.as_boolean().value(row)),
+        DataType::Int8 => integer(primitive!(Int8Type).into()),
+        DataType::Int16 => integer(primitive!(Int16Type).into()),
+        DataType::Int32 => integer(primitive!(Int32Type).into()),
+        DataType::Int64 => integer(primitive!(Int64Type)),
+        DataType::UInt8 => integer(primitive!(UInt8Type).into()),
+        DataType::UInt16 => integer(primitive!(UInt16Type).into()),
+        DataType::UInt32 => integer(primitive!(UInt32Type).into()),
+        DataType::UInt64 => {
+            let value = primitive!(UInt64Type);
+            i64::try_from(value).map_or_else(|_| Cell::Wide(Decimal::whole(value.into())), Cell::Integer)
+        }
+        DataType::Float16 => Cell::Float(primitive!(Float16Type).to_f64()),
+        DataType::Float32 => Cell::Float(primitive!(Float32Type).into()),
+        DataType::Float64 => Cell::Float(primitive!(Float64Type)),
+        DataType::Decimal32(_, scale) => Cell::Decimal(decimal(primitive!(Decimal32Type).into(), *scale)),
+        DataType::Decimal64(_, scale) => Cell::Decimal(decimal(primitive!(Decimal64Type).into(), *scale)),
+        DataType::Decimal128(_, scale) => Cell::Decimal(decimal(primitive!(Decimal128Type), *scale)),
+        DataType::Decimal256(_, scale) => {
+            let digits = primitive!(Decimal256Type);
+            Cell::Decimal(match digits.to_i128() {
+                Some(coefficient) => decimal(coefficient, *scale),
+                // An exponent moves the point without a limit on the digits before it.
+                None => Decimal::parse(&format!("{digits}E{}", -i32::from(*scale))),
+            })
+        }
+        DataType::Utf8 => Cell::Text(array.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => Cell::Text(array.as_string::<i64>().value(row)),
+        DataType::Utf8View => Cell::Text(array.as_string_view().value(row)),
+        DataType::Binary => Cell::Bytes(array.as_binary::<i32>().value(row)),
+        DataType::LargeBinary => Cell::Bytes(array.as_binary::<i64>().value(row)),
+        DataType::BinaryView => Cell::Bytes(array.as_binary_view().value(row)),
+        DataType::FixedSizeBinary(_) => Cell::Bytes(array.as_fixed_size_binary().value(row)),
+        DataType::Date32 => Cell::Day(primitive!(Date32Type).into()),
+        DataType::Date64 => Cell::Day(primitive!(Date64Type).div_euclid(86_400_000)),
+        DataType::Timestamp(unit, zone) => {
+            let count = match unit {
+                TimeUnit::Second => primitive!(TimestampSecondType),
+                TimeUnit::Millisecond => primitive!(TimestampMillisecondType),
+                TimeUnit::Microsecond => primitive!(TimestampMicrosecondType),
+                TimeUnit::Nanosecond => primitive!(TimestampNanosecondType),
+            };
+            match (microseconds(*unit, count), zone) {
+                (None, _) => Cell::Finer,
+                (Some(moment), Some(_)) => Cell::Moment(moment),
+                (Some(moment), None) => Cell::NaiveMoment(moment),
+            }
+        }
+        DataType::Duration(unit) => {
+            let count = match unit {
+                TimeUnit::Second => primitive!(DurationSecondType),
+                TimeUnit::Millisecond => primitive!(DurationMillisecondType),
+                TimeUnit::Microsecond => primitive!(DurationMicrosecondType),
+                TimeUnit::Nanosecond => primitive!(DurationNanosecondType),
+            };
+            microseconds(*unit, count).map_or(Cell::Finer, Cell::Length)
+        }
+        DataType::List(_) => list_of::<i32>(array, row),
+        DataType::LargeList(_) => list_of::<i64>(array, row),
+        DataType::FixedSizeList(_, length) => {
+            let length = usize::try_from(*length).unwrap_or(0);
+            list(
+                array.as_fixed_size_list().values(),
+                row * length,
+                (row + 1) * length,
+            )
+        }
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns();
+            let named = fields.iter().zip(columns);
+            Cell::Fields(
+                named
+                    .map(|(field, column)| (field.name().as_str(), cell(column, row)))
+                    .collect(),
+            )
+        }
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            let offsets = map.value_offsets();
+            let at = |place: usize| {
+                offsets
+                    .get(place)
+                    .map_or(0, |offset| usize::try_from(*offset).unwrap_or(0))
+            };
+            let entries = at(row)..at(row + 1);
+            Cell::Entries(
+                entries
+                    .map(|place| (cell(map.keys(), place), cell(map.values(), place)))
+                    .collect(),
+            )
+        }
+        DataType::Dictionary(key, _) => match **key {
+            DataType::Int8 => of_dictionary::<Int8Type>(array, row),
+            DataType::Int16 => of_dictionary::<Int16Type>(array, row),
+            DataType::Int32 => of_dictionary::<Int32Type>(array, row),
+            DataType::Int64 => of_dictionary::<Int64Type>(array, row),
+            DataType::UInt8 => of_dictionary::<UInt8Type>(array, row),
+            DataType::UInt16 => of_dictionary::<UInt16Type>(array, row),
+            DataType::UInt32 => of_dictionary::<UInt32Type>(array, row),
+            _ => of_dictionary::<UInt64Type>(array, row),
+        },
+        other => Cell::Other(other),
+    }
+}
+
+/// The largest scale that a decimal column of this scale has values of.
+pub(crate) fn scale_of_column(scale: i8) -> u16 {
+    u16::try_from(scale).unwrap_or(0).min(MAX_SCALE)
+}

@@ -1,0 +1,302 @@
+//! Which column is which input, and what columns come out: found once for a table, before a row is read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use vesper_interp::Program;
+use vesper_ir::{Type, Value};
+
+use crate::scales::{Bound, of_column, of_outputs, of_value};
+use crate::write::{PRECISION, column_type};
+
+/// What the columns of a table are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Columns of types, one for each input.
+    Typed,
+    /// Columns of texts, which stand for values of the types of inputs; nothing stands for what is not given.
+    Spelled,
+    /// One column of texts, each a JSON object with the inputs.
+    Json,
+}
+
+/// How the decimals of outputs are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decimals {
+    /// With the scale that follows from the node and the columns; as texts where none does.
+    Found,
+    Text,
+    /// These outputs with these scales; the others with what is found.
+    Said(Vec<(String, u8)>),
+}
+
+/// What a caller may say of a batch.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub form: Form,
+    pub decimals: Decimals,
+    /// Columns that are handed through as they are.
+    pub keep: Vec<String>,
+    pub error_column: String,
+}
+
+/// Why a table cannot be run: for the person who gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Inputs that no column has and that cannot be left out.
+    NoColumn(Vec<String>),
+    /// Columns that no input has and that are not kept.
+    NoInput(Vec<String>),
+    /// A column that is to be kept and does not exist.
+    NothingToKeep(String),
+    /// Two columns of the answer would have this name.
+    Twice(String),
+    /// An input of a type that no text of a CSV file stands for.
+    NotSpelled(String, String),
+    /// A column that does not hold texts where it must.
+    NotText(String, String),
+    /// A scale is said for an output that is not there, or has no decimals.
+    NoDecimals(String),
+    TooFine(String, u8),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoColumn(names) => write!(
+                formatter,
+                "the table has no column for {}; each input without a default needs one",
+                listed(names)
+            ),
+            Self::NoInput(names) => write!(
+                formatter,
+                "no input is called {}; leave the column out, or name it under `keep` to find it in the answer",
+                listed(names)
+            ),
+            Self::NothingToKeep(name) => {
+                write!(formatter, "`keep` names `{name}`, and no column is called so")
+            }
+            Self::Twice(name) => write!(
+                formatter,
+                "two columns of the answer would be called `{name}`; rename or leave out the one that is kept, or \
+                 give the errors another name with `error_column`"
+            ),
+            Self::NotSpelled(name, ty) => write!(
+                formatter,
+                "`{name}` is of type {ty}, which no cell of a CSV file can hold; use JSON lines, Parquet or Arrow"
+            ),
+            Self::NotText(name, ty) => write!(formatter, "the column `{name}` holds {ty} and no texts"),
+            Self::NoDecimals(name) => write!(
+                formatter,
+                "`decimals` names `{name}`, which is no output with decimals"
+            ),
+            Self::TooFine(name, scale) => write!(
+                formatter,
+                "`decimals` gives `{name}` {scale} digits after the point, and a column has at most {PRECISION}"
+            ),
+        }
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+/// Where the values of an input come from.
+#[derive(Clone, Debug)]
+pub(crate) enum From {
+    Column(usize),
+    /// No column has it: its default, or null.
+    Same(Value),
+}
+
+/// A table and a node, put together.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) form: Form,
+    /// One for each input, in declared order; of JSON lines none.
+    pub(crate) inputs: Vec<From>,
+    /// The column of JSON texts.
+    pub(crate) texts: usize,
+    pub(crate) kept: Vec<usize>,
+    /// The scale of each output's decimals; texts where there is none.
+    pub(crate) scales: Vec<Option<u8>>,
+    pub(crate) schema: SchemaRef,
+}
+
+impl Plan {
+    /// Puts a node and the columns of a table together.
+    pub fn new(program: &Program, table: &Schema, options: &Options) -> Result<Self, Refusal> {
+        let node = program.node();
+        let kept = options
+            .keep
+            .iter()
+            .map(|name| {
+                let found = table.fields().iter().position(|field| field.name() == name);
+                found.ok_or_else(|| Refusal::NothingToKeep(name.clone()))
+            })
+            .collect::<Result<Vec<usize>, Refusal>>()?;
+        let mut inputs = Vec::new();
+        let mut bounds = Vec::new();
+        let mut texts = 0;
+        if options.form == Form::Json {
+            texts = json_column(table, &kept)?;
+            bounds = node.inputs.iter().map(|input| unbounded(&input.ty)).collect();
+        } else {
+            (inputs, bounds) = columns(program, table, options, &kept, bounds)?;
+        }
+        let scales = scales(program, &bounds, &options.decimals)?;
+        let mut fields: Vec<Field> = Vec::new();
+        for place in &kept {
+            fields.extend(table.fields().get(*place).map(|field| field.as_ref().clone()));
+        }
+        for (output, scale) in node.outputs.iter().zip(&scales) {
+            // Null where a row ends with an error.
+            fields.push(Field::new(&*output.name, column_type(&output.ty, *scale), true));
+        }
+        fields.push(Field::new(
+            &options.error_column,
+            DataType::Struct(error_fields()),
+            true,
+        ));
+        for (place, field) in fields.iter().enumerate() {
+            let others = fields.iter().skip(place + 1);
+            if others.into_iter().any(|other| other.name() == field.name()) {
+                return Err(Refusal::Twice(field.name().clone()));
+            }
+        }
+        Ok(Self {
+            form: options.form,
+            inputs,
+            texts,
+            kept,
+            scales,
+            schema: Arc::new(Schema::new(fields)),
+        })
+    }
+
+    /// The columns of the answer: those that are kept, the outputs, and the errors.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+}
+
+fn unbounded(ty: &Type) -> Bound {
+    of_column(ty, &DataType::Utf8)
+}
+
+fn json_column(table: &Schema, kept: &[usize]) -> Result<usize, Refusal> {
+    let mut others = table
+        .fields()
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| !kept.contains(place));
+    match (others.next(), others.next()) {
+        (Some((place, field)), None) => match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Ok(place),
+            other => Err(Refusal::NotText(field.name().clone(), other.to_string())),
+        },
+        (None, _) => Err(Refusal::NoColumn(vec!["the JSON texts".to_owned()])),
+        (Some(_), Some((_, field))) => Err(Refusal::NoInput(vec![field.name().clone()])),
+    }
+}
+
+type Columns = (Vec<From>, Vec<Bound>);
+
+fn columns(
+    program: &Program,
+    table: &Schema,
+    options: &Options,
+    kept: &[usize],
+    mut bounds: Vec<Bound>,
+) -> Result<Columns, Refusal> {
+    let declared = &program.node().inputs;
+    let is_unknown = |(place, field): &(usize, &Arc<Field>)| {
+        !kept.contains(place) && !declared.iter().any(|input| *input.name == **field.name())
+    };
+    let unknown = table.fields().iter().enumerate().filter(is_unknown);
+    let unknown: Vec<String> = unknown.map(|(_, field)| field.name().clone()).collect();
+    if !unknown.is_empty() {
+        return Err(Refusal::NoInput(unknown));
+    }
+    let mut inputs = Vec::with_capacity(declared.len());
+    let mut missing = Vec::new();
+    for input in declared {
+        let found = table
+            .fields()
+            .iter()
+            .enumerate()
+            .find(|(_, field)| **field.name() == *input.name);
+        match (found, &input.default, &input.ty) {
+            (Some((place, field)), _, ty) => {
+                if options.form == Form::Spelled {
+                    refuse_parts(&input.name, ty)?;
+                    bounds.push(unbounded(ty));
+                } else {
+                    let bound = of_column(ty, field.data_type());
+                    bounds.push(bound.max(input.default.as_ref().map_or(bound, of_value)));
+                }
+                inputs.push(From::Column(place));
+            }
+            (None, Some(default), _) => {
+                bounds.push(of_value(default));
+                inputs.push(From::Same(default.clone()));
+            }
+            (None, None, Type::Optional(_)) => {
+                bounds.push(of_value(&Value::Null));
+                inputs.push(From::Same(Value::Null));
+            }
+            (None, None, _) => missing.push(input.name.to_string()),
+        }
+    }
+    if missing.is_empty() {
+        Ok((inputs, bounds))
+    } else {
+        Err(Refusal::NoColumn(missing))
+    }
+}
+
+fn refuse_parts(name: &str, ty: &Type) -> Result<(), Refusal> {
+    match ty {
+        Type::Optional(of) => refuse_parts(name, of),
+        Type::Array(_) | Type::Set(_) | Type::Map(_) | Type::Record(_) => {
+            Err(Refusal::NotSpelled(name.to_owned(), ty.to_string()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn scales(program: &Program, inputs: &[Bound], said: &Decimals) -> Result<Vec<Option<u8>>, Refusal> {
+    let outputs = &program.node().outputs;
+    let found = of_outputs(program.node(), inputs).into_iter().map(Bound::scale);
+    let mut scales: Vec<Option<u8>> = found.collect();
+    match said {
+        Decimals::Found => {}
+        Decimals::Text => scales.fill(None),
+        Decimals::Said(said) => {
+            for (name, scale) in said {
+                if *scale > PRECISION {
+                    return Err(Refusal::TooFine(name.clone(), *scale));
+                }
+                let place = outputs.iter().position(|output| *output.name == **name);
+                match place.and_then(|place| outputs.get(place).zip(scales.get_mut(place))) {
+                    Some((output, place)) if crate::scales::has_decimals(&output.ty) => *place = Some(*scale),
+                    _ => return Err(Refusal::NoDecimals(name.clone())),
+                }
+            }
+        }
+    }
+    Ok(scales)
+}
+
+/// What is said of a row that has no outputs.
+pub(crate) fn error_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("kind", DataType::Utf8, false),
+        Field::new("code", DataType::Utf8, false),
+        Field::new("where", DataType::Utf8, true),
+        Field::new("message", DataType::Utf8, false),
+    ])
+}

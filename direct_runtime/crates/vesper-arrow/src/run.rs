@@ -1,0 +1,317 @@
+//! Runs a node over parts of a table, on as many threads as there should be.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::ArrowError;
+use vesper_interp::guard::guarded;
+use vesper_interp::problems::Problems;
+use vesper_interp::{Limits, Outcome, Program, Rows};
+use vesper_ir::Value;
+
+use crate::given::Conversion;
+use crate::plan::{Form, From, Plan};
+use crate::read::{Column, Remembered, Texts};
+use crate::write::Writer;
+
+/// How many rows one thread takes at a time.
+pub const ROWS: usize = 16_384;
+
+/// How a row ended that has no outputs.
+#[derive(Debug)]
+pub enum Ended {
+    /// Its inputs do not fit.
+    Refused(Problems),
+    Otherwise(Outcome),
+    /// It returned, and the column of this output cannot hold this value as it is.
+    Misfit(usize, Value),
+    /// The engine is at fault.
+    Panicked(String),
+}
+
+/// A part of a table, run.
+#[derive(Debug)]
+pub struct Part {
+    /// What it was run on.
+    pub given: RecordBatch,
+    /// The kept columns and the outputs.
+    pub columns: Vec<ArrayRef>,
+    /// The rows without outputs, in order.
+    pub errors: Vec<(usize, Ended)>,
+}
+
+/// When the rows of a table begin, and what each may use up.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    pub now: Option<Value>,
+    pub limits: Limits,
+    pub threads: NonZeroUsize,
+}
+
+/// Why a part of a table could not be run at all.
+#[derive(Debug)]
+pub enum Failed {
+    Arrow(ArrowError),
+    Engine(String),
+}
+
+impl std::convert::From<ArrowError> for Failed {
+    fn from(error: ArrowError) -> Self {
+        Self::Arrow(error)
+    }
+}
+
+/// Runs these parts, in order or at the same time; what comes back is in their order.
+pub fn run_parts(
+    program: &Program,
+    plan: &Plan,
+    parts: Vec<RecordBatch>,
+    terms: &Terms,
+) -> Result<Vec<Part>, Failed> {
+    let threads = terms.threads.get().min(parts.len());
+    if threads <= 1 {
+        let mut thread = Thread::new(program, plan, terms)?;
+        return parts.into_iter().map(|part| thread.part(part)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let waiting: Vec<Mutex<Option<RecordBatch>>> =
+        parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
+    let done: Vec<Mutex<Option<Result<Part, Failed>>>> = waiting.iter().map(|_| Mutex::new(None)).collect();
+    let work = || -> Result<(), Failed> {
+        let mut thread = Thread::new(program, plan, terms)?;
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(waiting), Some(done)) = (waiting.get(place), done.get(place)) else {
+                return Ok(());
+            };
+            let Some(part) = waiting.lock().ok().and_then(|mut part| part.take()) else {
+                continue;
+            };
+            let ran = thread.part(part);
+            if let Ok(mut done) = done.lock() {
+                *done = Some(ran);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        // This thread is one of them.
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut ended = work();
+        for other in others {
+            let other = other
+                .join()
+                .unwrap_or_else(|_| Err(Failed::Engine("a thread of a batch panicked".to_owned())));
+            ended = ended.and(other);
+        }
+        ended
+    })?;
+    let lost = || Failed::Engine("a part of a batch was not run".to_owned());
+    done.into_iter()
+        .map(|done| done.into_inner().ok().flatten().unwrap_or_else(|| Err(lost())))
+        .collect()
+}
+
+/// What one thread keeps from part to part.
+struct Thread<'a> {
+    program: &'a Program,
+    plan: &'a Plan,
+    rows: Rows<'a>,
+    remembered: Vec<Remembered>,
+}
+
+/// The inputs of a part.
+enum Source<'a> {
+    Columns(Vec<Column<'a>>),
+    Json(Texts<'a>, &'a ArrayRef),
+}
+
+impl<'a> Thread<'a> {
+    fn new(program: &'a Program, plan: &'a Plan, terms: &Terms) -> Result<Self, Failed> {
+        let rows = program
+            .rows(terms.now.clone(), terms.limits)
+            .map_err(|misuse| Failed::Engine(misuse.0))?;
+        Ok(Self {
+            program,
+            plan,
+            rows,
+            remembered: plan.inputs.iter().map(|_| Remembered::new()).collect(),
+        })
+    }
+
+    fn part(&mut self, given: RecordBatch) -> Result<Part, Failed> {
+        match guarded(|| self.run(&given, false)) {
+            Ok(ran) => ran.map(|ran| ran.with(given)),
+            // A row brings the engine down. It is a function of its inputs, so that all are run again, each under a
+            // guard of its own, and that one says so.
+            Err(_) => match guarded(|| self.run(&given, true)) {
+                Ok(ran) => ran.map(|ran| ran.with(given)),
+                Err(message) => Err(Failed::Engine(message)),
+            },
+        }
+    }
+
+    fn run(&mut self, given: &RecordBatch, guards_rows: bool) -> Result<Ran, Failed> {
+        let Self {
+            program,
+            plan,
+            rows,
+            remembered,
+        } = self;
+        let node = program.node();
+        let length = given.num_rows();
+        let mut source = source(program, plan, given, remembered)?;
+        let declared = node.outputs.iter().zip(&plan.scales);
+        let mut writers: Vec<Writer> = declared
+            .map(|(output, scale)| Writer::new(&output.ty, *scale, length))
+            .collect();
+        let mut errors: Vec<(usize, Ended)> = Vec::new();
+        for row in 0..length {
+            let ended = match read(program, plan, &mut source, rows, row) {
+                Err(problems) => Ended::Refused(problems),
+                Ok(()) => {
+                    let outcome = if guards_rows {
+                        guarded(|| rows.run())
+                    } else {
+                        Ok(rows.run())
+                    };
+                    match outcome {
+                        Ok(Outcome::Returned(values)) => {
+                            let fit = writers
+                                .iter()
+                                .zip(&values)
+                                .position(|(of, value)| !of.fits(value));
+                            match fit {
+                                None => {
+                                    for (writer, value) in writers.iter_mut().zip(&values) {
+                                        writer.append(value);
+                                    }
+                                    continue;
+                                }
+                                Some(place) => {
+                                    Ended::Misfit(place, values.into_iter().nth(place).unwrap_or(Value::Null))
+                                }
+                            }
+                        }
+                        Ok(outcome) => Ended::Otherwise(outcome),
+                        Err(message) => Ended::Panicked(message),
+                    }
+                }
+            };
+            errors.push((row, ended));
+            for writer in &mut writers {
+                writer.append_null();
+            }
+        }
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(plan.kept.len() + writers.len() + 1);
+        for place in &plan.kept {
+            columns.extend(given.columns().get(*place).cloned());
+        }
+        for writer in &mut writers {
+            columns.push(writer.finish()?);
+        }
+        Ok(Ran { columns, errors })
+    }
+}
+
+struct Ran {
+    columns: Vec<ArrayRef>,
+    errors: Vec<(usize, Ended)>,
+}
+
+impl Ran {
+    fn with(self, given: RecordBatch) -> Part {
+        Part {
+            given,
+            columns: self.columns,
+            errors: self.errors,
+        }
+    }
+}
+
+fn no_column() -> Failed {
+    Failed::Engine("a part of a table has fewer columns than its schema".to_owned())
+}
+
+fn source<'a>(
+    program: &'a Program,
+    plan: &'a Plan,
+    given: &'a RecordBatch,
+    remembered: &'a mut [Remembered],
+) -> Result<Source<'a>, Failed> {
+    if plan.form == Form::Json {
+        let texts = given.columns().get(plan.texts).ok_or_else(no_column)?;
+        let of = Texts::of(texts.as_ref()).ok_or_else(no_column)?;
+        return Ok(Source::Json(of, texts));
+    }
+    let mut columns = Vec::with_capacity(plan.inputs.len());
+    let declared = program.node().inputs.iter();
+    for ((input, from), remembered) in declared.zip(&plan.inputs).zip(remembered) {
+        columns.push(match from {
+            From::Same(value) => Column::absent(value.clone()),
+            From::Column(place) => {
+                let array = given.columns().get(*place).ok_or_else(no_column)?.as_ref();
+                if plan.form == Form::Spelled {
+                    Column::spelled(array)
+                } else {
+                    Column::new(&input.ty, array, remembered)
+                }
+            }
+        });
+    }
+    Ok(Source::Columns(columns))
+}
+
+/// Writes the inputs of a row, or finds every problem with them.
+#[inline]
+fn read(
+    program: &Program,
+    plan: &Plan,
+    source: &mut Source<'_>,
+    rows: &mut Rows<'_>,
+    row: usize,
+) -> Result<(), Problems> {
+    let columns = match source {
+        Source::Columns(columns) => columns,
+        Source::Json(texts, array) => {
+            let text = if array.is_null(row) { "" } else { texts.value(row) };
+            let values = program.inputs_of_json(text.as_bytes())?;
+            for (place, value) in rows.inputs().iter_mut().zip(values) {
+                *place = value;
+            }
+            return Ok(());
+        }
+    };
+    let mut conversion: Option<Conversion> = None;
+    let declared = program.node().inputs.iter();
+    for ((column, place), input) in columns.iter_mut().zip(rows.inputs()).zip(declared) {
+        if column.read(row, place) {
+            continue;
+        }
+        let is_spelled = plan.form == Form::Spelled;
+        let conversion = conversion.get_or_insert_with(Conversion::default);
+        let default = input.default.as_ref();
+        if let Some(value) = column.read_cell(&input.ty, default, row, is_spelled, &input.name, conversion) {
+            *place = value;
+        }
+    }
+    match conversion {
+        Some(conversion) if !conversion.problems.is_empty() => Err(conversion.problems),
+        _ => Ok(()),
+    }
+}
+
+/// The JSON text of a row.
+pub fn json_text<'a>(plan: &Plan, given: &'a RecordBatch, row: usize) -> Option<&'a str> {
+    let texts = given.columns().get(plan.texts)?;
+    if plan.form != Form::Json || texts.is_null(row) {
+        return None;
+    }
+    match texts.data_type() {
+        arrow_schema::DataType::Utf8 => Some(texts.as_string::<i32>().value(row)),
+        arrow_schema::DataType::LargeUtf8 => Some(texts.as_string::<i64>().value(row)),
+        _ => Some(texts.as_string_view().value(row)),
+    }
+}

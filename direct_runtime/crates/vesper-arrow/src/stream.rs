@@ -1,0 +1,124 @@
+//! Tables that come and go through the C interfaces of Arrow.
+
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, SchemaRef};
+
+use crate::run::ROWS;
+
+/// A table that is read once, from its beginning to its end.
+pub struct Table {
+    reader: Box<dyn RecordBatchReader + Send>,
+    /// What was read and is not given away yet.
+    begun: VecDeque<RecordBatch>,
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Table")
+            .field("schema", &self.reader.schema())
+            .finish_non_exhaustive()
+    }
+}
+
+#[allow(unsafe_code, reason = "what another library hands over comes as addresses")]
+impl Table {
+    /// Takes over a stream.
+    ///
+    /// # Safety
+    ///
+    /// The address is that of an `ArrowArrayStream` as the C stream interface has it, which nobody else uses meanwhile.
+    pub unsafe fn of_stream(stream: NonNull<c_void>) -> Result<Self, ArrowError> {
+        // SAFETY: as the caller promises; what is left behind there is marked as released.
+        let reader = unsafe { RecordBatchStreamReader::from_raw(stream.cast().as_ptr()) }?;
+        Ok(Self {
+            reader: Box::new(reader),
+            begun: VecDeque::new(),
+        })
+    }
+
+    /// Takes over one array of records.
+    ///
+    /// # Safety
+    ///
+    /// The addresses are those of an `ArrowSchema` and an `ArrowArray` as the C data interface has them, of the same
+    /// data, which nobody else uses meanwhile.
+    pub unsafe fn of_array(schema: NonNull<c_void>, array: NonNull<c_void>) -> Result<Self, ArrowError> {
+        // SAFETY: as the caller promises; what is left behind there is marked as released.
+        let (schema, array) = unsafe {
+            (
+                FFI_ArrowSchema::from_raw(schema.cast().as_ptr()),
+                FFI_ArrowArray::from_raw(array.cast().as_ptr()),
+            )
+        };
+        // SAFETY: the two are of the same data, and this is the only owner now.
+        let data = unsafe { from_ffi(array, &schema) }?;
+        if !matches!(data.data_type(), arrow_schema::DataType::Struct(_)) {
+            return Err(ArrowError::SchemaError(format!(
+                "a table has columns; this is an array of {}",
+                data.data_type()
+            )));
+        }
+        let records = StructArray::from(data);
+        if records.null_count() > 0 {
+            return Err(ArrowError::SchemaError(
+                "rows of a table are not null as a whole; this array has such rows".to_owned(),
+            ));
+        }
+        let batch = RecordBatch::from(records);
+        let schema = batch.schema();
+        Ok(Self {
+            reader: Box::new(RecordBatchIterator::new([Ok(batch)], schema)),
+            begun: VecDeque::new(),
+        })
+    }
+}
+
+impl Table {
+    pub fn schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
+
+    /// The next parts, none longer than a thread takes at a time: so many, or fewer at the end of the table.
+    pub fn parts(&mut self, count: usize) -> Result<Vec<RecordBatch>, ArrowError> {
+        let mut parts = Vec::with_capacity(count);
+        while parts.len() < count {
+            let Some(batch) = self.begun.pop_front() else {
+                match self.reader.next() {
+                    Some(batch) => self.begun.push_back(batch?),
+                    None => break,
+                }
+                continue;
+            };
+            let rows = batch.num_rows();
+            if rows > ROWS {
+                self.begun.push_front(batch.slice(ROWS, rows - ROWS));
+            }
+            if rows > 0 {
+                parts.push(batch.slice(0, rows.min(ROWS)));
+            }
+        }
+        Ok(parts)
+    }
+}
+
+/// A stream for another library, which asks for batch after batch.
+#[derive(Debug)]
+pub struct Exported(FFI_ArrowArrayStream);
+
+impl Exported {
+    pub fn new(reader: Box<dyn RecordBatchReader + Send>) -> Self {
+        Self(FFI_ArrowArrayStream::new(reader))
+    }
+
+    /// The stream itself, as the C stream interface has it.
+    pub fn into_inner(self) -> FFI_ArrowArrayStream {
+        self.0
+    }
+}

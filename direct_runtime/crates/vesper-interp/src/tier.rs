@@ -1,0 +1,401 @@
+//! When machine code is made of a form of a node, by whom, and how runs go back to the interpreter.
+//!
+//! Every form that may become machine code (the plain one of a node and of those it calls, and the pathed one) has a
+//! `Tier`. It counts calls and fuel; at a threshold the form is handed to the one thread of the process that compiles
+//! (`worker`), and what comes back is put into a cell that is set once, so that a call looks at two words of memory and
+//! takes no lock. From then on some calls are timed on either side (`monitor`); code that turns out slower than the
+//! interpreter rests for a while. A program that is dropped is not kept by any of this.
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+
+use crate::bytecode::{Code, Instruction};
+use crate::frame::Frame;
+use crate::guard::guarded;
+use crate::meter::Meter;
+use crate::native::Native;
+use crate::run::{Fault, Mark, Stop, execute};
+
+mod monitor;
+mod worker;
+
+use monitor::{Monitor, Side, Verdict};
+pub use worker::{after_fork_in_child, after_fork_in_parent, before_fork};
+
+/// Makes machine code. The crate that can is above this one.
+pub trait Compiler: Debug + Send + Sync {
+    /// Machine code of a form, or why there is none.
+    fn compile(&self, code: &Code) -> Result<Box<dyn Native>, String>;
+}
+
+/// When machine code is made, for all forms of a program.
+#[derive(Debug)]
+pub struct Tiering {
+    pub compiler: Box<dyn Compiler>,
+    /// True where it is made when a program is loaded, by who loads it, and is never left again: for tests.
+    pub is_eager: bool,
+    /// So many calls make a form hot,
+    pub calls: u32,
+    /// or so many units of fuel.
+    pub operations: u64,
+    /// How many bytes of machine code the process may hold.
+    pub max_bytes: usize,
+    /// Nanoseconds since some time.
+    pub clock: fn() -> u64,
+}
+
+/// What the process has made so far. Programs that are gone count in the first three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counters {
+    pub compiled: u64,
+    pub refused: u64,
+    /// Nanoseconds of compiling.
+    pub nanoseconds: u64,
+    /// Bytes of machine code that are held now.
+    pub bytes: usize,
+}
+
+static COMPILED: AtomicU64 = AtomicU64::new(0);
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+static NANOSECONDS: AtomicU64 = AtomicU64::new(0);
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+pub fn counters() -> Counters {
+    Counters {
+        compiled: COMPILED.load(Ordering::Relaxed),
+        refused: REFUSED.load(Ordering::Relaxed),
+        nanoseconds: NANOSECONDS.load(Ordering::Relaxed),
+        bytes: HELD.load(Ordering::Relaxed),
+    }
+}
+
+/// Where a form is on its way to machine code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing is made of it: nobody said that anything should be.
+    Off,
+    Cold,
+    Queued,
+    Installed,
+    /// It is slower than the interpreter, and is tried again later.
+    Resting,
+    /// There is no machine code of it, and why.
+    Refused(String),
+}
+
+/// What there is to say of a form.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub stage: Stage,
+    /// Of machine code.
+    pub bytes: usize,
+    /// How many guards it has.
+    pub guards: u32,
+    /// How often machine code was entered,
+    pub entered: u64,
+    /// and how often it left what it could have done to the interpreter.
+    pub exits: u64,
+    /// How often it was put to rest.
+    pub rests: u32,
+}
+
+/// Machine code, and its share of what the process holds.
+#[derive(Debug)]
+struct Made {
+    native: Box<dyn Native>,
+    bytes: usize,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A form of a node that machine code may be made of.
+pub(crate) trait Hot: Send + Sync {
+    /// Makes machine code of it, and installs that.
+    fn make(&self);
+}
+
+/// For a code that nothing more is asked about.
+const NEVER: u32 = u32::MAX;
+/// Code that found no room is tried again after so many calls.
+const UNTIL_ROOM: u32 = 10_000;
+const NO_ROOM: &str = "the process holds as much machine code as it may (max_code_mb)";
+
+/// How one form of a node is run.
+#[derive(Debug)]
+pub(crate) struct Tier {
+    tiering: Option<Arc<Tiering>>,
+    made: OnceLock<Made>,
+    /// True while calls enter what was made.
+    enters: AtomicBool,
+    /// So many calls until somebody looks. Threads that count at once may lose one: it is no promise.
+    left: AtomicU32,
+    operations: AtomicU64,
+    entered: AtomicU64,
+    exits: AtomicU64,
+    /// Only for who looks, which few calls do.
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    stage: Stage,
+    monitor: Monitor,
+    rests: u32,
+}
+
+impl Tier {
+    pub(crate) fn new(tiering: Option<Arc<Tiering>>) -> Self {
+        let stage = if tiering.is_some() {
+            Stage::Cold
+        } else {
+            Stage::Off
+        };
+        Self {
+            left: AtomicU32::new(tiering.as_ref().map_or(NEVER, |tiering| tiering.calls)),
+            tiering,
+            made: OnceLock::new(),
+            enters: AtomicBool::new(false),
+            operations: AtomicU64::new(0),
+            entered: AtomicU64::new(0),
+            exits: AtomicU64::new(0),
+            state: Mutex::new(State {
+                stage,
+                monitor: Monitor::new(),
+                rests: 0,
+            }),
+        }
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        let state = self.state();
+        let known = state.as_deref();
+        Report {
+            stage: known.map_or(Stage::Queued, |state| state.stage.clone()),
+            bytes: self.made.get().map_or(0, |made| made.bytes),
+            guards: self.made.get().map_or(0, |made| made.native.guards()),
+            entered: self.entered.load(Ordering::Relaxed),
+            exits: self.exits.load(Ordering::Relaxed),
+            rests: known.map_or(0, |state| state.rests),
+        }
+    }
+
+    /// Held for a few instructions. Nobody waits for it longer: a process that was forked by a thread while another held
+    /// this has it locked for ever, and then this form stays as it is.
+    fn state(&self) -> Option<MutexGuard<'_, State>> {
+        worker::soon(&self.state)
+    }
+
+    /// Makes machine code at once where it is wanted when a program is loaded.
+    pub(crate) fn loaded(&self, code: &Code) {
+        if self.tiering.as_ref().is_some_and(|tiering| tiering.is_eager) {
+            self.make(code);
+        }
+    }
+
+    /// Runs the code from where its frame is; `of` has this tier.
+    #[inline]
+    pub(crate) fn run<H: Hot + 'static>(
+        &self,
+        of: &Arc<H>,
+        code: &Code,
+        frame: &mut Frame,
+        marks: &mut Vec<Mark>,
+        meter: &mut Meter,
+    ) -> Result<Stop, Fault> {
+        let Some(tiering) = &self.tiering else {
+            return execute(code, frame, marks, meter);
+        };
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            return self.looked(tiering, of, code, frame, marks, meter);
+        }
+        self.left.store(left - 1, Ordering::Relaxed);
+        if self.enters.load(Ordering::Acquire)
+            && let Some(made) = self.made.get()
+        {
+            self.enter(made, code, frame, meter)?;
+            return execute(code, frame, marks, meter);
+        }
+        let before = meter.spent();
+        let stop = execute(code, frame, marks, meter);
+        let spent = meter.spent() - before;
+        if spent > 0 {
+            self.spent(tiering, of, spent);
+        }
+        stop
+    }
+
+    #[inline]
+    fn enter(&self, made: &Made, code: &Code, frame: &mut Frame, meter: &mut Meter) -> Result<(), Fault> {
+        made.native.enter(frame, meter)?;
+        count(&self.entered);
+        // Requests and calls are the interpreter's own; whatever else is left over was a guard.
+        if let Some(instruction) = code.instructions.get(frame.next)
+            && !matches!(
+                instruction,
+                Instruction::Request { .. } | Instruction::CallNode { .. }
+            )
+        {
+            count(&self.exits);
+        }
+        Ok(())
+    }
+
+    /// Counts the units that a run on the interpreter spent; a few long ones make a form hot as well as many calls.
+    fn spent<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>, units: u64) {
+        let before = self.operations.load(Ordering::Relaxed);
+        if before >= tiering.operations {
+            return;
+        }
+        let sum = before.saturating_add(units);
+        self.operations.store(sum, Ordering::Relaxed);
+        if sum >= tiering.operations {
+            let state = self.state();
+            if let Some(mut state) = state.filter(|state| state.stage == Stage::Cold) {
+                self.queue(tiering, of, &mut state);
+            }
+        }
+    }
+
+    fn queue<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>, state: &mut State) {
+        let weak: Weak<H> = Arc::downgrade(of);
+        if worker::push(weak) {
+            state.stage = Stage::Queued;
+            self.left.store(NEVER, Ordering::Relaxed);
+        } else {
+            // No thread was to be had. Another call tries again.
+            self.left.store(tiering.calls.max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Runs the code, and does what was to be done at this call.
+    #[cold]
+    fn looked<H: Hot + 'static>(
+        &self,
+        tiering: &Tiering,
+        of: &Arc<H>,
+        code: &Code,
+        frame: &mut Frame,
+        marks: &mut Vec<Mark>,
+        meter: &mut Meter,
+    ) -> Result<Stop, Fault> {
+        let side = self.look(tiering, of);
+        // The middle of a run says nothing about the whole of one.
+        let timed = side.filter(|_| frame.next == 0);
+        let begun = timed.map(|_| (tiering.clock)());
+        if timed != Some(Side::Interpreter)
+            && self.enters.load(Ordering::Acquire)
+            && let Some(made) = self.made.get()
+        {
+            self.enter(made, code, frame, meter)?;
+        }
+        let stop = execute(code, frame, marks, meter)?;
+        if let (Some(side), Some(begun), Stop::Ended(_)) = (timed, begun, &stop) {
+            let took = (tiering.clock)().saturating_sub(begun);
+            self.timed(side, took);
+        }
+        Ok(stop)
+    }
+
+    /// Does what was to be done at this call; who should run it, where it is to be timed.
+    fn look<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>) -> Option<Side> {
+        self.left.store(NEVER, Ordering::Relaxed);
+        let mut state = self.state()?;
+        match state.stage {
+            Stage::Refused(ref why) if why != NO_ROOM => None,
+            // There may be room by now.
+            Stage::Cold | Stage::Refused(_) => {
+                self.queue(tiering, of, &mut state);
+                None
+            }
+            Stage::Resting => {
+                state.stage = Stage::Installed;
+                state.monitor = Monitor::new();
+                self.left.store(state.monitor.every(), Ordering::Relaxed);
+                self.enters.store(true, Ordering::Release);
+                None
+            }
+            Stage::Installed if !tiering.is_eager => {
+                self.left.store(state.monitor.every(), Ordering::Relaxed);
+                Some(state.monitor.side())
+            }
+            Stage::Installed | Stage::Queued | Stage::Off => None,
+        }
+    }
+
+    fn timed(&self, side: Side, nanoseconds: u64) {
+        let Some(mut state) = self.state() else {
+            return;
+        };
+        if state.stage == Stage::Installed && state.monitor.record(side, nanoseconds) == Verdict::Slower {
+            self.enters.store(false, Ordering::Release);
+            state.stage = Stage::Resting;
+            self.left.store(monitor::rest(state.rests), Ordering::Relaxed);
+            state.rests = state.rests.saturating_add(1);
+        }
+    }
+
+    /// Makes machine code of the form that has this tier.
+    pub(crate) fn make(&self, code: &Code) {
+        let Some(tiering) = &self.tiering else {
+            return;
+        };
+        let begun = (tiering.clock)();
+        let made = compiled(tiering, code);
+        NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
+        let Some(mut state) = self.state() else {
+            return;
+        };
+        match made {
+            Ok(made) => {
+                COMPILED.fetch_add(1, Ordering::Relaxed);
+                // Only who queued it makes it, and that happens once.
+                let _ = self.made.set(made);
+                state.stage = Stage::Installed;
+                let every = if tiering.is_eager {
+                    NEVER
+                } else {
+                    state.monitor.every()
+                };
+                self.left.store(every, Ordering::Relaxed);
+                self.enters.store(true, Ordering::Release);
+            }
+            Err(why) => {
+                REFUSED.fetch_add(1, Ordering::Relaxed);
+                let left = if why == NO_ROOM { UNTIL_ROOM } else { NEVER };
+                state.stage = Stage::Refused(why);
+                self.left.store(left, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn compiled(tiering: &Tiering, code: &Code) -> Result<Made, String> {
+    if HELD.load(Ordering::Relaxed) >= tiering.max_bytes {
+        return Err(NO_ROOM.to_owned());
+    }
+    let native = guarded(|| tiering.compiler.compile(code))
+        .map_err(|message| format!("a fault of the compiler: {message}"))??;
+    let bytes = native.size();
+    // From here on it is counted, and given back when it is dropped.
+    let held = HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    let made = Made { native, bytes };
+    if held > tiering.max_bytes {
+        return Err(NO_ROOM.to_owned());
+    }
+    Ok(made)
+}
+
+/// Not one atomic step: what is counted here is shown to people, and a thread more may lose one.
+#[inline]
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests;

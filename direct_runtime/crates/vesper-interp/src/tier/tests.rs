@@ -1,0 +1,295 @@
+//! Deterministic: the clock is one that goes on when it is looked at, and machine code is a stand-in that is told from the
+//! interpreter by its answer.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use vesper_ir::{Decimal, Member, Value};
+
+use super::*;
+use crate::meter::Limits;
+use crate::{Outcome, Program};
+
+thread_local! {
+    static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+const TICK: u64 = 100;
+
+fn clock() -> u64 {
+    NOW.set(NOW.get() + TICK);
+    NOW.get()
+}
+
+/// Takes away the balance before the interpreter begins, and takes so long.
+#[derive(Debug)]
+struct Stand {
+    takes: u64,
+    bytes: usize,
+}
+
+impl Native for Stand {
+    fn enter(&self, frame: &mut Frame, _: &mut Meter) -> Result<(), Fault> {
+        NOW.set(NOW.get() + self.takes);
+        *frame.registers.get_mut(1).unwrap() = decimal("0.00");
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[derive(Debug)]
+enum Stands {
+    Code { takes: u64, bytes: usize },
+    Refuses,
+    Panics,
+}
+
+impl Compiler for Stands {
+    fn compile(&self, _: &Code) -> Result<Box<dyn Native>, String> {
+        match *self {
+            Self::Code { takes, bytes } => Ok(Box::new(Stand { takes, bytes })),
+            Self::Refuses => Err("it is too large".to_owned()),
+            Self::Panics => panic!("on purpose"),
+        }
+    }
+}
+
+fn decimal(text: &str) -> Value {
+    Value::Decimal(Decimal::parse(text).unwrap())
+}
+
+fn tiering(compiler: Stands) -> Tiering {
+    Tiering {
+        compiler: Box::new(compiler),
+        is_eager: false,
+        calls: 100,
+        operations: 20_000,
+        max_bytes: usize::MAX,
+        clock,
+    }
+}
+
+fn payment(tiering: Tiering) -> Program {
+    let ir = include_bytes!("../../../../fixtures/payment_decision_v1.json");
+    Program::load_tiered(ir, &[], vesper_opt::Rules::ALL, Some(Arc::new(tiering))).unwrap()
+}
+
+/// True where the answer is that of the interpreter alone.
+fn is_interpreted(program: &Program) -> bool {
+    let inputs = vec![
+        decimal("10.00"),
+        decimal("50.00"),
+        Value::Member(Member(0)),
+        Value::Text("DE".into()),
+        Value::Integer(900),
+        Value::Boolean(false),
+    ];
+    let limits = Limits::default();
+    let plain = program.run_within(inputs.clone(), None, limits);
+    match plain {
+        Outcome::Returned(values) => matches!(
+            values.first(),
+            Some(Value::Boolean(true) | Value::Member(Member(0)))
+        ),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn stage(program: &Program) -> Stage {
+    program.tiers().0.first().unwrap().1.stage.clone()
+}
+
+fn report(program: &Program) -> Report {
+    program.tiers().0.first().unwrap().1.clone()
+}
+
+const CODE: Stands = Stands::Code { takes: 0, bytes: 64 };
+
+#[test]
+fn a_program_without_a_tiering_is_never_compiled() {
+    let ir = include_bytes!("../../../../fixtures/payment_decision_v1.json");
+    let program = Program::load(ir).unwrap();
+    assert!((0..500).all(|_| is_interpreted(&program)));
+    assert_eq!(stage(&program), Stage::Off);
+}
+
+#[test]
+fn a_hundred_calls_make_a_form_hot_and_no_fewer() {
+    let program = payment(tiering(CODE));
+    assert!((0..100).all(|_| is_interpreted(&program)));
+    worker::settle();
+    assert_eq!(stage(&program), Stage::Cold);
+    assert!(
+        is_interpreted(&program),
+        "it is handed over, and nobody waits for it"
+    );
+    worker::settle();
+    assert_eq!(stage(&program), Stage::Installed);
+    assert!(!is_interpreted(&program));
+    assert_eq!(report(&program).entered, 1);
+    assert_eq!(
+        report(&program).exits,
+        1,
+        "the stand-in leaves everything to the interpreter"
+    );
+}
+
+#[test]
+fn an_eager_one_is_compiled_when_it_is_loaded_and_is_never_left() {
+    let slow = Stands::Code {
+        takes: 10_000,
+        bytes: 64,
+    };
+    let program = payment(Tiering {
+        is_eager: true,
+        ..tiering(slow)
+    });
+    assert_eq!(stage(&program), Stage::Installed);
+    assert!((0..2_000).all(|_| !is_interpreted(&program)));
+}
+
+#[test]
+fn few_long_runs_make_a_form_hot() {
+    let ir = include_bytes!("../../../../fixtures/payment_decision_v1.json");
+    let tiering = Arc::new(Tiering {
+        calls: u32::MAX - 1,
+        ..tiering(CODE)
+    });
+    let program = Program::load_tiered(ir, &[], vesper_opt::Rules::ALL, Some(Arc::clone(&tiering))).unwrap();
+    let unit = program.unit_for_tests();
+    unit.tier.spent(&tiering, unit, 19_999);
+    worker::settle();
+    assert_eq!(stage(&program), Stage::Cold);
+    unit.tier.spent(&tiering, unit, 1);
+    worker::settle();
+    assert_eq!(stage(&program), Stage::Installed);
+}
+
+#[test]
+fn slower_code_rests_and_is_tried_again() {
+    let slow = Stands::Code { takes: 50, bytes: 64 };
+    let program = payment(tiering(slow));
+    (0..=100).for_each(|_| {
+        is_interpreted(&program);
+    });
+    worker::settle();
+    let mut calls = 0;
+    while stage(&program) == Stage::Installed {
+        is_interpreted(&program);
+        calls += 1;
+        assert!(calls < 2_000, "nobody has noticed");
+    }
+    assert_eq!(stage(&program), Stage::Resting);
+    assert_eq!(
+        calls,
+        2 * 30 * 17,
+        "two comparisons of thirty calls, one of seventeen each"
+    );
+    assert!((0..10_000).all(|_| is_interpreted(&program)));
+    assert_eq!(stage(&program), Stage::Resting);
+    assert!(!is_interpreted(&program));
+    assert_eq!((stage(&program), report(&program).rests), (Stage::Installed, 1));
+}
+
+#[test]
+fn faster_code_stays() {
+    let program = payment(tiering(CODE));
+    (0..20_000).for_each(|_| {
+        is_interpreted(&program);
+    });
+    worker::settle();
+    (0..20_000).for_each(|_| {
+        is_interpreted(&program);
+    });
+    assert_eq!((stage(&program), report(&program).rests), (Stage::Installed, 0));
+}
+
+#[test]
+fn what_is_refused_says_why_and_is_not_asked_again() {
+    for (compiler, why) in [
+        (Stands::Refuses, "it is too large"),
+        (Stands::Panics, "a fault of the compiler"),
+    ] {
+        crate::guard::quiet_guarded_panics();
+        let program = payment(Tiering {
+            is_eager: true,
+            ..tiering(compiler)
+        });
+        assert!((0..500).all(|_| is_interpreted(&program)));
+        match stage(&program) {
+            Stage::Refused(said) => assert!(said.contains(why), "{said}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn no_more_is_held_than_allowed_and_room_is_looked_for_later() {
+    let large = Stands::Code {
+        takes: 0,
+        bytes: 1 << 40,
+    };
+    let limited = |compiler| Tiering {
+        max_bytes: 1 << 40,
+        ..tiering(compiler)
+    };
+    let first = payment(Tiering {
+        is_eager: true,
+        max_bytes: usize::MAX,
+        ..tiering(large)
+    });
+    assert!(counters().bytes >= 1 << 40);
+    let second = payment(limited(CODE));
+    (0..=100).for_each(|_| {
+        is_interpreted(&second);
+    });
+    worker::settle();
+    assert_eq!(stage(&second), Stage::Refused(NO_ROOM.to_owned()));
+    drop(first);
+    (0..=10_000).for_each(|_| {
+        is_interpreted(&second);
+    });
+    worker::settle();
+    assert_eq!(stage(&second), Stage::Installed);
+}
+
+#[test]
+fn a_program_that_is_dropped_while_it_waits_is_gone() {
+    #[derive(Debug)]
+    struct Counted(#[allow(dead_code, reason = "it is counted")] Arc<()>);
+    impl Compiler for Counted {
+        fn compile(&self, _: &Code) -> Result<Box<dyn Native>, String> {
+            panic!("nothing is left to compile")
+        }
+    }
+    let held = Arc::new(());
+    let program = payment(Tiering {
+        compiler: Box::new(Counted(Arc::clone(&held))),
+        ..tiering(CODE)
+    });
+    let busy = worker::hold();
+    (0..=100).for_each(|_| {
+        is_interpreted(&program);
+    });
+    assert_eq!(stage(&program), Stage::Queued);
+    drop(program);
+    assert_eq!(Arc::strong_count(&held), 1, "the queue keeps nothing alive");
+    drop(busy);
+    worker::settle();
+}
+
+#[test]
+fn the_pathed_form_has_a_tier_of_its_own() {
+    let program = payment(Tiering {
+        is_eager: true,
+        ..tiering(CODE)
+    });
+    assert!(program.tiers().1.is_none());
+    assert!(!program.empty_path().words().is_empty());
+    program.new_pathed_frame();
+    assert_eq!(program.tiers().1.unwrap().stage, Stage::Installed);
+}

@@ -1,0 +1,615 @@
+//! Makes Cranelift's intermediate form of a plan, one block of bytecode after the other.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use cranelift_codegen::ir::{
+    Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, Type, Value, condcodes::IntCC, types,
+};
+use cranelift_frontend::{FunctionBuilder, Switch, Variable};
+use vesper_interp::code::{Code, Instruction, Operand};
+use vesper_ir::planted;
+
+use crate::NotCompiled;
+use crate::flow::{Touched, of, of_loop, touched};
+use crate::kinds::{Comparison, Inline, Kind, inline};
+use crate::plan::{How, Place, Plan, State, apply};
+use crate::runtime::{Entry, Exit, FAULTED, Kept, Site, answer};
+
+mod decimals;
+mod loops;
+mod numbers;
+mod selects;
+mod sites;
+
+/// Functions of this crate that compiled code calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Functions {
+    pub(crate) step: FuncRef,
+    pub(crate) refill: FuncRef,
+}
+
+/// What goes with the machine code.
+#[derive(Debug, Default)]
+pub(crate) struct Side {
+    pub(crate) exits: Vec<Exit>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) slots: usize,
+    pub(crate) guards: u32,
+}
+
+/// A block that is written after all others: what it saves, and where it goes.
+struct Late {
+    block: Block,
+    kept: Vec<Kept>,
+    then: Then,
+}
+
+enum Then {
+    /// Out of the code, by this exit.
+    Leave(usize),
+    /// On to this block, with what was saved in the frame.
+    GoOn(Block),
+}
+
+/// The parts of a value in machine registers.
+type Held = Vec<Value>;
+
+pub(crate) struct Lower<'a, 'b> {
+    code: &'a Code,
+    plan: &'a Plan,
+    builder: FunctionBuilder<'b>,
+    functions: Functions,
+    fail_guard: Option<u32>,
+    variables: HashMap<(usize, Kind, usize), Variable>,
+    slots: BTreeMap<usize, usize>,
+    side: Side,
+    blocks: HashMap<usize, Block>,
+    late: Vec<Late>,
+    context: Value,
+    memory: Value,
+    fuel: Variable,
+    fault: Option<Block>,
+    /// Where values stand before the instruction at hand.
+    state: State,
+    at: usize,
+    /// The exit before the instruction at hand, once there is one.
+    before: Option<Block>,
+    /// While one side of a choice is computed that may not be taken.
+    tried: Option<Tried>,
+    /// The blocks that became part of a choice without jumps.
+    merged: HashSet<usize>,
+}
+
+/// One side of a choice: whether it is taken, and what it has computed so far.
+#[derive(Debug)]
+struct Tried {
+    is_taken: Value,
+    values: BTreeMap<(usize, usize), (Kind, Value)>,
+}
+
+const TRUSTED: MemFlagsData = MemFlagsData::trusted();
+/// No arguments of a block: values go from block to block by variables.
+const NONE: [BlockArg; 0] = [];
+
+impl<'a, 'b> Lower<'a, 'b> {
+    /// Writes the whole function.
+    pub(crate) fn write(
+        code: &'a Code,
+        plan: &'a Plan,
+        mut builder: FunctionBuilder<'b>,
+        functions: Functions,
+        fail_guard: Option<u32>,
+        config: cranelift_codegen::isa::TargetFrontendConfig,
+    ) -> Result<Side, NotCompiled> {
+        let first = builder.create_block();
+        builder.append_block_params_for_function_params(first);
+        builder.switch_to_block(first);
+        let parameters = builder.block_params(first).to_vec();
+        let [context, memory, entry] = parameters.as_slice() else {
+            return Err(NotCompiled::new("the function has other parameters than declared"));
+        };
+        let (context, memory, entry) = (*context, *memory, *entry);
+        let fuel = builder.declare_var(types::I64);
+        let at_hand = builder.ins().load(types::I64, TRUSTED, context, 0);
+        builder.def_var(fuel, at_hand);
+        let mut lower = Self {
+            code,
+            plan,
+            builder,
+            functions,
+            fail_guard,
+            variables: HashMap::new(),
+            slots: BTreeMap::new(),
+            side: Side::default(),
+            blocks: HashMap::new(),
+            late: Vec::new(),
+            context,
+            memory,
+            fuel,
+            fault: None,
+            state: plan.blocks.get(&0).cloned().ok_or_else(|| NotCompiled::new("there is no code"))?,
+            at: 0,
+            before: None,
+            tried: None,
+            merged: HashSet::new(),
+        };
+        for start in plan.blocks.keys() {
+            let block = lower.builder.create_block();
+            lower.blocks.insert(*start, block);
+        }
+        lower.entries(entry)?;
+        for (start, state) in &plan.blocks {
+            if !lower.merged.contains(start) {
+                lower.block(*start, state.clone())?;
+            }
+        }
+        lower.late();
+        lower.builder.seal_all_blocks();
+        lower.builder.finalize(config);
+        Ok(lower.side)
+    }
+
+    /// Where a run may begin.
+    fn entries(&mut self, entry: Value) -> Result<(), NotCompiled> {
+        let mut switch = Switch::new();
+        let mut blocks = Vec::new();
+        for (number, next) in self.plan.entries.iter().enumerate() {
+            let loads: Vec<Kept> = if *next == 0 {
+                let loads = self.plan.loads.iter();
+                loads.map(|(place, kind)| self.kept(*place, *kind)).collect()
+            } else {
+                Vec::new()
+            };
+            let block = self.builder.create_block();
+            switch.set_entry(number as u128, block);
+            blocks.push((block, *next, loads.clone()));
+            self.side.entries.push(Entry { next: *next, loads });
+        }
+        let fault = self.fault_block();
+        if let [(block, ..)] = blocks.as_slice() {
+            self.builder.ins().jump(*block, &NONE);
+        } else {
+            switch.emit(&mut self.builder, entry, fault);
+        }
+        for (block, next, loads) in blocks {
+            self.builder.switch_to_block(block);
+            for kept in loads {
+                let held = self.load(kept);
+                self.hold(kept.place, kept.kind, &held);
+            }
+            let to = self.block_at(next)?;
+            self.builder.ins().jump(to, &NONE);
+        }
+        Ok(())
+    }
+
+    fn block_at(&self, at: usize) -> Result<Block, NotCompiled> {
+        let block = self.blocks.get(&at).copied();
+        block.ok_or_else(|| NotCompiled::new("a jump goes to no block"))
+    }
+
+    /// One block of bytecode.
+    fn block(&mut self, start: usize, state: State) -> Result<(), NotCompiled> {
+        let block = self.block_at(start)?;
+        self.builder.switch_to_block(block);
+        self.state = state;
+        self.at = start;
+        loop {
+            self.before = None;
+            let at = self.at;
+            let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at)) else {
+                // Behind the last one: all is done.
+                let exit = self.exit_before();
+                self.builder.ins().jump(exit, &NONE);
+                return Ok(());
+            };
+            let touched = touched(self.code, instruction);
+            match how {
+                How::Leave => {
+                    let exit = self.exit_before();
+                    self.builder.ins().jump(exit, &NONE);
+                    return Ok(());
+                }
+                How::Move { out, from } => self.moved(*out, *from, instruction)?,
+                How::Step { reads, gives, direct } => {
+                    self.step(instruction, &touched, reads, gives, *direct)?;
+                }
+                How::Inline { uses, .. } => {
+                    self.take_in(uses)?;
+                    if self.inline(instruction, how)? {
+                        return Ok(());
+                    }
+                }
+            }
+            if !matches!(how, How::Step { .. }) {
+                apply(how, &mut self.state)?;
+            }
+            self.at = at + 1;
+            if self.plan.blocks.contains_key(&self.at) {
+                let to = self.edge(self.at)?;
+                self.builder.ins().jump(to, &NONE);
+                return Ok(());
+            }
+        }
+    }
+
+    /// An instruction with machine code of its own; true where it ended the block.
+    fn inline(&mut self, instruction: &Instruction, how: &How) -> Result<bool, NotCompiled> {
+        match *instruction {
+            Instruction::Call { op, out, args, .. } => {
+                let (what, kind, result) = inline(op).ok_or_else(|| NotCompiled::new("no code for an operation"))?;
+                let [first, second, ..] = args;
+                let held = self.computed(what, kind, first, second)?;
+                self.hold(of(out), result, &held);
+            }
+            Instruction::Move { out, from } => {
+                if let How::Inline { gives, .. } = how
+                    && let [(_, kind)] = gives.as_slice()
+                {
+                    let held = self.operand(from, *kind)?;
+                    self.hold(of(out), *kind, &held);
+                }
+            }
+            Instruction::Jump { to } => {
+                let to = self.edge(to as usize)?;
+                self.builder.ins().jump(to, &NONE);
+                return Ok(true);
+            }
+            Instruction::JumpIfTrue { condition, to } => {
+                let condition = self.one(condition, Kind::Boolean)?;
+                return self.branch(how, condition, self.at + 1, to as usize, true);
+            }
+            Instruction::JumpIfFalse { condition, to } => {
+                let condition = self.one(condition, Kind::Boolean)?;
+                return self.branch(
+                    how,
+                    condition,
+                    self.at + 1,
+                    to as usize,
+                    planted!("jit.jump_if_false_turned_round", false, true),
+                );
+            }
+            Instruction::JumpUnless { op, first, second, to } => {
+                let holds = self.holds(op, first, second)?;
+                return self.branch(how, holds, self.at + 1, to as usize, false);
+            }
+            Instruction::Require { condition, .. } => {
+                let condition = self.one(condition, Kind::Boolean)?;
+                self.guard_unless(planted!(
+                    "jit.contract_is_not_looked_at",
+                    condition,
+                    self.builder.ins().iconst(types::I8, 1)
+                ));
+            }
+            Instruction::RequireThat { op, first, second, .. } => {
+                let holds = self.holds(op, first, second)?;
+                self.guard_unless(holds);
+            }
+            Instruction::LoopBegin { .. } => {}
+            Instruction::Spend => planted!("jit.rounds_without_items_cost_nothing", self.spend(), ()),
+            Instruction::LoopNext { slot, item, done } | Instruction::LoopNextNumeric { slot, item, done, .. } => {
+                return self.next_of_range(how, of_loop(self.code, slot), of(item), done as usize);
+            }
+            Instruction::LoopAdvance { slot, done } => {
+                return self.next_of_items(how, of_loop(self.code, slot), done as usize);
+            }
+            Instruction::LoopField { slot, place, .. } => self.field(how, of_loop(self.code, slot), place)?,
+            Instruction::LoopBegan { slot, out } => {
+                let held = self.held(of_loop(self.code, slot), Kind::Range);
+                if let [_, _, left] = held.as_slice() {
+                    self.hold(of(out), Kind::Integer, &[*left]);
+                }
+            }
+            Instruction::LoopLimit { count, max, .. } => self.limit(of(count), max)?,
+            Instruction::LoopRound { count } => self.round(of(count))?,
+            Instruction::Note { word, bit } => {
+                let path = self.only(of(word), Kind::Integer)?;
+                let bit = self.builder.ins().iconst(
+                    types::I64,
+                    planted!("jit.next_point_is_noted", 1_i64 << bit, (1_i64 << bit).rotate_left(1)),
+                );
+                let path = self.builder.ins().bor(path, bit);
+                self.hold(of(word), Kind::Integer, &[path]);
+            }
+            _ => return Err(NotCompiled::new("an instruction without machine code is planned as one that has some")),
+        }
+        Ok(false)
+    }
+
+    /// Ends a block with a choice.
+    fn branch(
+        &mut self,
+        how: &How,
+        condition: Value,
+        next: usize,
+        to: usize,
+        is_jump_if_true: bool,
+    ) -> Result<bool, NotCompiled> {
+        if let Some(choice) = self.choice(how, to)? {
+            self.select(how, &choice, condition, is_jump_if_true)?;
+            return Ok(true);
+        }
+        apply(how, &mut self.state)?;
+        let next = self.edge(next)?;
+        let to = self.edge(to)?;
+        let (holds, fails) = if is_jump_if_true { (to, next) } else { (next, to) };
+        self.builder.ins().brif(condition, holds, &NONE, fails, &NONE);
+        Ok(true)
+    }
+
+    fn moved(&mut self, out: usize, from: usize, instruction: &Instruction) -> Result<(), NotCompiled> {
+        if out == from {
+            return Ok(());
+        }
+        match self.state.native(from) {
+            Some(kind) => {
+                let held = self.held(from, kind);
+                self.hold(out, kind, &held);
+                Ok(())
+            }
+            None => self.call_site(
+                Site {
+                    kept: Vec::new(),
+                    instruction: Some(*instruction),
+                    load: None,
+                    direct: false,
+                    rows: None,
+                },
+                false,
+            ),
+        }
+    }
+
+    fn kept(&mut self, place: usize, kind: Kind) -> Kept {
+        let free = &mut self.side.slots;
+        // A register may hold a decimal at one time and something else at another: room for the widest.
+        let slot = *self.slots.entry(place).or_insert_with(|| {
+            let slot = *free;
+            *free += kind.width().max(2);
+            slot
+        });
+        Kept { place, kind, slot }
+    }
+
+    fn variable(&mut self, place: usize, kind: Kind, part: usize) -> Variable {
+        let builder = &mut self.builder;
+        let made = self.variables.entry((place, kind, part));
+        *made.or_insert_with(|| builder.declare_var(type_of(kind)))
+    }
+
+    /// The parts of a value in machine registers.
+    fn held(&mut self, place: usize, kind: Kind) -> Held {
+        (0..kind.width())
+            .map(|part| {
+                let tried = self.tried.as_ref().and_then(|tried| tried.values.get(&(place, part)));
+                if let Some((_, value)) = tried {
+                    return *value;
+                }
+                let variable = self.variable(place, kind, part);
+                self.builder.use_var(variable)
+            })
+            .collect()
+    }
+
+    fn only(&mut self, place: usize, kind: Kind) -> Result<Value, NotCompiled> {
+        first_of(&self.held(place, kind))
+    }
+
+    fn hold(&mut self, place: usize, kind: Kind, held: &[Value]) {
+        for (part, value) in held.iter().enumerate() {
+            if let Some(tried) = &mut self.tried {
+                tried.values.insert((place, part), (kind, *value));
+                continue;
+            }
+            let variable = self.variable(place, kind, part);
+            self.builder.def_var(variable, *value);
+        }
+    }
+
+    /// What an operand stands for.
+    fn operand(&mut self, operand: Operand, kind: Kind) -> Result<Held, NotCompiled> {
+        if let Some(register) = operand.as_register() {
+            return Ok(self.held(of(register), kind));
+        }
+        let value = operand.read(&self.code.constants, &[]);
+        let bits = value.and_then(|value| kind.bits(value));
+        let bits = bits.ok_or_else(|| NotCompiled::new("a constant has no form in machine registers"))?;
+        let parts = bits.iter().take(kind.width());
+        Ok(parts.map(|bits| self.constant(kind, *bits)).collect())
+    }
+
+    fn one(&mut self, operand: Operand, kind: Kind) -> Result<Value, NotCompiled> {
+        first_of(&self.operand(operand, kind)?)
+    }
+
+    fn constant(&mut self, kind: Kind, bits: u64) -> Value {
+        match type_of(kind) {
+            types::F64 => self.builder.ins().f64const(f64::from_bits(bits)),
+            ty => self.builder.ins().iconst(ty, bits.cast_signed()),
+        }
+    }
+
+    /// Reads the slots of a value.
+    fn load(&mut self, kept: Kept) -> Held {
+        (0..kept.kind.width())
+            .map(|part| {
+                let offset = offset(kept.slot + part);
+                self.builder.ins().load(type_of(kept.kind), TRUSTED, self.memory, offset)
+            })
+            .collect()
+    }
+
+    /// Writes the slots of a value.
+    fn store(&mut self, kept: Kept) {
+        let held = self.held(kept.place, kept.kind);
+        for (part, value) in held.into_iter().enumerate() {
+            let value = if kept.kind == Kind::Boolean {
+                self.builder.ins().uextend(types::I64, value)
+            } else {
+                value
+            };
+            self.builder.ins().store(TRUSTED, value, self.memory, offset(kept.slot + part));
+        }
+    }
+
+    /// Whether a comparison of two operands holds.
+    fn holds(&mut self, op: vesper_ir::Op, first: Operand, second: Operand) -> Result<Value, NotCompiled> {
+        let (what, kind, _) = inline(op).ok_or_else(|| NotCompiled::new("no code for a comparison"))?;
+        first_of(&self.computed(what, kind, first, second)?)
+    }
+
+    /// The block for an edge from here to the block at `to`: what that expects in the frame is written there first.
+    fn edge(&mut self, to: usize) -> Result<Block, NotCompiled> {
+        let block = self.block_at(to)?;
+        let (Some(state), Some(needed)) = (self.plan.blocks.get(&to), self.plan.needed.get(to)) else {
+            return Ok(block);
+        };
+        let dirty = self.state.dirty(needed);
+        let missing: Vec<_> = dirty
+            .into_iter()
+            .filter(|(place, _)| state.get(*place) == Place::Frame)
+            .collect();
+        if missing.is_empty() {
+            return Ok(block);
+        }
+        let kept = missing.into_iter().map(|(place, kind)| self.kept(place, kind)).collect();
+        let between = self.builder.create_block();
+        self.late.push(Late {
+            block: between,
+            kept,
+            then: Then::GoOn(block),
+        });
+        Ok(between)
+    }
+
+    /// The block that leaves the code before the instruction at hand.
+    fn exit_before(&mut self) -> Block {
+        if let Some(block) = self.before {
+            return block;
+        }
+        let state = self.state.clone();
+        let block = self.exit(self.at, &state);
+        self.before = Some(block);
+        block
+    }
+
+    /// A block that leaves the code where values stand like this; the interpreter goes on at `next`.
+    fn exit(&mut self, next: usize, state: &State) -> Block {
+        let dirty = self.plan.needed.get(next).map(|needed| state.dirty(needed)).unwrap_or_default();
+        let dirty = planted!("jit.exit_forgets_a_register", dirty, dirty.into_iter().skip(1).collect());
+        let kept: Vec<Kept> = dirty.into_iter().map(|(place, kind)| self.kept(place, kind)).collect();
+        let block = self.builder.create_block();
+        self.builder.set_cold_block(block);
+        let number = self.side.exits.len();
+        self.side.exits.push(Exit { next, kept: kept.clone() });
+        self.late.push(Late {
+            block,
+            kept,
+            then: Then::Leave(number),
+        });
+        block
+    }
+
+    /// Writes the blocks that were put off.
+    fn late(&mut self) {
+        while let Some(Late { block, kept, then }) = self.late.pop() {
+            self.builder.switch_to_block(block);
+            for kept in &kept {
+                self.store(*kept);
+            }
+            match then {
+                Then::Leave(number) => {
+                    let fuel = self.builder.use_var(self.fuel);
+                    self.builder.ins().store(TRUSTED, fuel, self.context, 0);
+                    let number = self.builder.ins().iconst(types::I64, i64::try_from(number).unwrap_or(FAULTED));
+                    self.builder.ins().return_(&[number]);
+                }
+                Then::GoOn(to) => {
+                    let site = self.site(Site {
+                        kept,
+                        instruction: None,
+                        load: None,
+                        direct: false,
+                        rows: None,
+                    });
+                    let done = self.call_step(site);
+                    let fault = self.fault_block();
+                    self.builder.ins().brif(done, fault, &NONE, to, &NONE);
+                }
+            }
+        }
+        if let Some(fault) = self.fault.take() {
+            self.builder.switch_to_block(fault);
+            let faulted = self.builder.ins().iconst(types::I64, FAULTED);
+            self.builder.ins().return_(&[faulted]);
+        }
+    }
+
+    fn fault_block(&mut self) -> Block {
+        if let Some(block) = self.fault {
+            return block;
+        }
+        let block = self.builder.create_block();
+        self.builder.set_cold_block(block);
+        self.fault = Some(block);
+        block
+    }
+
+    /// True where the next guard is one that is to fail whatever happens. Counts it.
+    fn is_forced(&mut self) -> bool {
+        let number = self.side.guards;
+        self.side.guards += 1;
+        self.fail_guard == Some(number)
+    }
+
+    /// Leaves the code before the instruction at hand unless the condition holds.
+    fn guard_unless(&mut self, condition: Value) {
+        let condition = if self.is_forced() {
+            self.builder.ins().iconst(types::I8, 0)
+        } else {
+            condition
+        };
+        let exit = self.exit_before();
+        let next = self.builder.create_block();
+        self.builder.ins().brif(condition, next, &NONE, exit, &NONE);
+        self.builder.switch_to_block(next);
+    }
+
+    /// Leaves the code before the instruction at hand where the condition holds.
+    fn guard(&mut self, condition: Value) {
+        let condition = if self.is_forced() {
+            self.builder.ins().iconst(types::I8, 1)
+        } else if let Some(tried) = &self.tried {
+            // What overflows on the side that is not taken does not count.
+            planted!(
+                "jit.side_that_is_not_taken_overflows",
+                self.builder.ins().band(condition, tried.is_taken),
+                self.builder.ins().band_not(condition, tried.is_taken)
+            )
+        } else {
+            condition
+        };
+        let exit = self.exit_before();
+        let next = self.builder.create_block();
+        self.builder.ins().brif(condition, exit, &NONE, next, &NONE);
+        self.builder.switch_to_block(next);
+    }
+}
+
+fn first_of(held: &[Value]) -> Result<Value, NotCompiled> {
+    held.first().copied().ok_or_else(|| NotCompiled::new("a value has no parts"))
+}
+
+fn type_of(kind: Kind) -> Type {
+    match kind {
+        Kind::Boolean => types::I8,
+        Kind::Float => types::F64,
+        _ => types::I64,
+    }
+}
+
+/// Where a slot stands in the memory of slots.
+fn offset(slot: usize) -> i32 {
+    i32::try_from(slot * 8).unwrap_or(i32::MAX)
+}

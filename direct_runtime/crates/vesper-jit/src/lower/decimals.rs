@@ -1,0 +1,184 @@
+//! Decimals whose coefficient fits a machine register; what does not fit is left to the interpreter.
+
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Value, types};
+use vesper_interp::code::Operand;
+use vesper_ir::decimal::MAX_SCALE;
+use vesper_ir::planted;
+
+use super::numbers::condition;
+use super::{Held, Inline, Kind, Lower, NotCompiled, TRUSTED};
+
+/// The powers of ten that a coefficient may be multiplied by.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, where a panic is an error"
+)]
+static POWERS: [i64; 19] = {
+    let mut powers = [1; 19];
+    let mut place = 1;
+    while place < powers.len() {
+        powers[place] = powers[place - 1] * 10;
+        place += 1;
+    }
+    powers
+};
+
+/// Two coefficients of one scale.
+struct Pair {
+    left: Value,
+    right: Value,
+    scale: Value,
+}
+
+impl Lower<'_, '_> {
+    /// What an operation on decimals gives.
+    pub(super) fn decimal(&mut self, what: Inline, first: Operand, second: Operand) -> Result<Held, NotCompiled> {
+        if let Inline::Compare(comparison) = what
+            && let Some(holds) = self.compared_with_zero(condition(comparison), first, second)?
+        {
+            return Ok(vec![holds]);
+        }
+        let left = self.operand(first, Kind::Decimal)?;
+        let right = self.operand(second, Kind::Decimal)?;
+        let ([left, left_scale], [right, right_scale]) = (left.as_slice(), right.as_slice()) else {
+            return Err(NotCompiled::new("a decimal has other parts than two"));
+        };
+        let (left, left_scale, right, right_scale) = (*left, *left_scale, *right, *right_scale);
+        match what {
+            Inline::Negate => {
+                self.guard_least(left);
+                Ok(vec![self.builder.ins().ineg(left), left_scale])
+            }
+            Inline::Multiply => {
+                let (product, overflows) = self.builder.ins().smul_overflow(left, right);
+                let scale = planted!(
+                    "jit.product_has_the_scale_of_the_left",
+                    self.builder.ins().iadd(left_scale, right_scale),
+                    left_scale
+                );
+                let is_too_long =
+                    self.builder
+                        .ins()
+                        .icmp_imm_s(IntCC::UnsignedGreaterThan, scale, i64::from(MAX_SCALE));
+                let is_unusual = planted!(
+                    "jit.scale_of_a_product_without_limit",
+                    self.builder.ins().bor(overflows, is_too_long),
+                    overflows
+                );
+                planted!("jit.product_of_coefficients_wraps", self.guard(is_unusual), ());
+                Ok(vec![product, scale])
+            }
+            Inline::Add | Inline::Subtract => {
+                let pair = self.aligned(left, left_scale, right, right_scale);
+                let (result, overflows) = if what == Inline::Add {
+                    self.builder.ins().sadd_overflow(pair.left, pair.right)
+                } else {
+                    planted!(
+                        "jit.decimal_difference_turned_round",
+                        self.builder.ins().ssub_overflow(pair.left, pair.right),
+                        self.builder.ins().ssub_overflow(pair.right, pair.left)
+                    )
+                };
+                planted!("jit.sum_of_coefficients_wraps", self.guard(overflows), ());
+                let scale = planted!("jit.sum_has_the_scale_of_the_left", pair.scale, left_scale);
+                Ok(vec![result, scale])
+            }
+            Inline::Compare(comparison) => {
+                let pair = planted!(
+                    "jit.decimals_compared_without_scale",
+                    self.aligned(left, left_scale, right, right_scale),
+                    Pair {
+                        left,
+                        right,
+                        scale: left_scale
+                    }
+                );
+                let holds = self.builder.ins().icmp(condition(comparison), pair.left, pair.right);
+                Ok(vec![holds])
+            }
+            _ => Err(NotCompiled::new("no code for an operation on decimals")),
+        }
+    }
+
+    /// A comparison with a constant that is zero: only the sign counts.
+    fn compared_with_zero(
+        &mut self,
+        condition: IntCC,
+        first: Operand,
+        second: Operand,
+    ) -> Result<Option<Value>, NotCompiled> {
+        if self.is_zero(second) {
+            let value = self.one(first, Kind::Decimal)?;
+            return Ok(Some(self.builder.ins().icmp_imm_s(condition, value, 0)));
+        }
+        if self.is_zero(first) {
+            let value = self.one(second, Kind::Decimal)?;
+            let condition = planted!(
+                "jit.zero_on_the_left_is_on_the_right",
+                condition.swap_args(),
+                condition
+            );
+            return Ok(Some(self.builder.ins().icmp_imm_s(condition, value, 0)));
+        }
+        Ok(None)
+    }
+
+    fn is_zero(&self, operand: Operand) -> bool {
+        let value = match operand.as_register() {
+            None => operand.read(&self.code.constants, &[]),
+            Some(_) => None,
+        };
+        let bits = value.and_then(|value| Kind::Decimal.bits(value));
+        bits.is_some_and(|[coefficient, ..]| coefficient == 0)
+    }
+
+    /// Both at the larger of the two scales.
+    fn aligned(
+        &mut self,
+        left: Value,
+        left_scale: Value,
+        right: Value,
+        right_scale: Value,
+    ) -> Pair {
+        let apart = self.builder.ins().isub(left_scale, right_scale);
+        let unequal = self.builder.create_block();
+        let join = self.builder.create_block();
+        let parts = [(); 3].map(|()| self.builder.append_block_param(join, types::I64));
+        let equal = [left, right, left_scale].map(BlockArg::Value);
+        self.builder.ins().brif(apart, unequal, &super::NONE, join, &equal);
+        self.builder.switch_to_block(unequal);
+        let is_left = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, apart, 0);
+        let places = self.builder.ins().iabs(apart);
+        // Too far apart reads the last power, and is not looked at.
+        let most = self.builder.ins().iconst(types::I64, i64::try_from(POWERS.len()).unwrap_or(1) - 1);
+        let is_too_far = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, places, most);
+        let places = self.builder.ins().umin(places, most);
+        // Addresses have 64 bits on every processor that code is made for.
+        let table = self.builder.ins().iconst(types::I64, address());
+        let at = self.builder.ins().ishl_imm_s(places, 3);
+        let at = self.builder.ins().iadd(table, at);
+        let power = self.builder.ins().load(types::I64, TRUSTED.with_readonly(), at, 0);
+        let moved = self.builder.ins().select(is_left, left, right);
+        let (moved, overflows) = self.builder.ins().smul_overflow(moved, power);
+        let is_unusual = self.builder.ins().bor(is_too_far, overflows);
+        planted!("jit.alignment_wraps", self.guard(is_unusual), ());
+        let left = self.builder.ins().select(is_left, moved, left);
+        let right = self.builder.ins().select(is_left, right, moved);
+        let scale = planted!(
+            "jit.smaller_scale_counts",
+            self.builder.ins().select(is_left, right_scale, left_scale),
+            self.builder.ins().select(is_left, left_scale, right_scale)
+        );
+        let unequal = [left, right, scale].map(BlockArg::Value);
+        self.builder.ins().jump(join, &unequal);
+        self.builder.switch_to_block(join);
+        let [left, right, scale] = parts;
+        Pair { left, right, scale }
+    }
+}
+
+/// Where the powers stand, for as long as the process lives.
+fn address() -> i64 {
+    i64::try_from(POWERS.as_ptr().addr()).unwrap_or(0)
+}

@@ -1,0 +1,218 @@
+//! Arithmetic and comparisons of what fits one machine register.
+
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use vesper_interp::code::Operand;
+use vesper_ir::planted;
+
+use super::{Comparison, Held, Inline, Kind, Lower, NotCompiled};
+
+impl Lower<'_, '_> {
+    /// What an operation gives.
+    pub(super) fn computed(
+        &mut self,
+        what: Inline,
+        kind: Kind,
+        first: Operand,
+        second: Operand,
+    ) -> Result<Held, NotCompiled> {
+        if kind == Kind::Decimal {
+            return self.decimal(what, first, second);
+        }
+        let left = self.one(first, kind)?;
+        let right = self.one(second, kind)?;
+        Ok(match (what, kind) {
+            (Inline::Compare(comparison), Kind::Float) => {
+                let condition = float_condition(comparison);
+                vec![self.builder.ins().fcmp(condition, left, right)]
+            }
+            (Inline::Compare(comparison), _) => {
+                let condition = condition(comparison);
+                vec![self.builder.ins().icmp(condition, left, right)]
+            }
+            (Inline::Divide, Kind::Float) => {
+                if let Some(inverse) = self.exact_inverse(second) {
+                    let inverse = self.builder.ins().f64const(inverse);
+                    return Ok(vec![self.builder.ins().fmul(left, inverse)]);
+                }
+                vec![self.builder.ins().fdiv(left, right)]
+            }
+            (_, Kind::Float) => vec![self.float(what, left, right)?],
+            (Inline::Not, Kind::Boolean) => vec![self.builder.ins().bxor_imm_s(left, 1)],
+            (Inline::ToFloat, _) => vec![self.builder.ins().fcvt_from_sint(types::F64, left)],
+            (Inline::ToDecimal, _) => {
+                let scale = self.builder.ins().iconst(types::I64, 0);
+                vec![left, scale]
+            }
+            _ => vec![self.integer(what, left, right)?],
+        })
+    }
+
+    /// The inverse of a constant that is a power of two: multiplying by it is exactly dividing by the other, and takes a
+    /// third of the time.
+    fn exact_inverse(&self, operand: Operand) -> Option<f64> {
+        if operand.as_register().is_some() {
+            return None;
+        }
+        let Some(vesper_ir::Value::Float(value)) = operand.read(&self.code.constants, &[]) else {
+            return None;
+        };
+        let inverse = 1.0 / *value;
+        // The lower 52 bits are the fraction; a power of two has none.
+        let is_power = |value: f64| value.is_normal() && value.to_bits() << 12 == 0;
+        let is_exact = planted!(
+            "jit.divisor_is_taken_for_a_power_of_two",
+            is_power(*value) && is_power(inverse),
+            inverse.is_normal()
+        );
+        is_exact.then_some(inverse)
+    }
+
+    fn float(&mut self, what: Inline, left: Value, right: Value) -> Result<Value, NotCompiled> {
+        Ok(match what {
+            Inline::Add => self.builder.ins().fadd(left, right),
+            Inline::Subtract => planted!(
+                "jit.float_difference_turned_round",
+                self.builder.ins().fsub(left, right),
+                self.builder.ins().fsub(right, left)
+            ),
+            Inline::Multiply => self.builder.ins().fmul(left, right),
+            _ => return Err(NotCompiled::new("no code for an operation on floats")),
+        })
+    }
+
+    fn integer(&mut self, what: Inline, left: Value, right: Value) -> Result<Value, NotCompiled> {
+        Ok(match what {
+            Inline::Add => {
+                let (sum, overflows) = self.builder.ins().sadd_overflow(left, right);
+                planted!("jit.sum_wraps", self.guard(overflows), ());
+                sum
+            }
+            Inline::Subtract => {
+                let (difference, overflows) = self.builder.ins().ssub_overflow(left, right);
+                planted!("jit.difference_wraps", self.guard(overflows), ());
+                difference
+            }
+            Inline::Multiply => {
+                let (product, overflows) = planted!(
+                    "jit.product_overflows_as_unsigned",
+                    self.builder.ins().smul_overflow(left, right),
+                    self.builder.ins().umul_overflow(left, right)
+                );
+                planted!("jit.product_wraps", self.guard(overflows), ());
+                product
+            }
+            Inline::Quot | Inline::Rem | Inline::DivFloor | Inline::Mod => self.division(what, left, right),
+            Inline::And => self.builder.ins().band(left, right),
+            Inline::Or => self.builder.ins().bor(left, right),
+            Inline::Xor => self.builder.ins().bxor(left, right),
+            Inline::Not => self.builder.ins().bnot(left),
+            Inline::Negate => {
+                self.guard_least(left);
+                self.builder.ins().ineg(left)
+            }
+            Inline::Abs => {
+                self.guard_least(left);
+                self.builder.ins().iabs(left)
+            }
+            _ => return Err(NotCompiled::new("no code for an operation on integers")),
+        })
+    }
+
+    /// The least integer has no opposite.
+    pub(super) fn guard_least(&mut self, value: Value) {
+        let is_least = self.builder.ins().icmp_imm_s(IntCC::Equal, value, i64::MIN);
+        planted!("jit.least_integer_has_an_opposite", self.guard(is_least), ());
+    }
+
+    fn division(&mut self, what: Inline, left: Value, right: Value) -> Value {
+        let is_zero = self.builder.ins().icmp_imm_s(IntCC::Equal, right, 0);
+        self.guard(is_zero);
+        if matches!(what, Inline::Quot | Inline::DivFloor) {
+            // The one quotient that does not fit; compiled code would be stopped by the processor.
+            let is_least = self.builder.ins().icmp_imm_s(IntCC::Equal, left, i64::MIN);
+            let is_minus_one = self.builder.ins().icmp_imm_s(IntCC::Equal, right, -1);
+            let overflows = self.builder.ins().band(is_least, is_minus_one);
+            self.guard(overflows);
+        }
+        let remainder = match what {
+            Inline::Quot => return self.builder.ins().sdiv(left, right),
+            _ => self.builder.ins().srem(left, right),
+        };
+        if what == Inline::Rem {
+            return remainder;
+        }
+        // Rounded down, not toward zero: one less where the signs differ and something is left.
+        let is_rest = self.builder.ins().icmp_imm_s(IntCC::NotEqual, remainder, 0);
+        let signs = self.builder.ins().bxor(remainder, right);
+        let differ = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, signs, 0);
+        let is_rounded_up = planted!(
+            "jit.division_rounds_toward_zero",
+            self.builder.ins().band(is_rest, differ),
+            self.builder.ins().band_imm_s(is_rest, 0)
+        );
+        if what == Inline::Mod {
+            let moved = self.builder.ins().iadd(remainder, right);
+            return self.builder.ins().select(is_rounded_up, moved, remainder);
+        }
+        let quotient = self.builder.ins().sdiv(left, right);
+        let less = self.builder.ins().iadd_imm_s(quotient, -1);
+        self.builder.ins().select(is_rounded_up, less, quotient)
+    }
+}
+
+/// The condition of a comparison of signed integers.
+pub(super) fn condition(comparison: Comparison) -> IntCC {
+    match comparison {
+        Comparison::Equal => IntCC::Equal,
+        Comparison::NotEqual => IntCC::NotEqual,
+        Comparison::Less => planted!(
+            "jit.less_takes_equal",
+            IntCC::SignedLessThan,
+            IntCC::SignedLessThanOrEqual
+        ),
+        Comparison::LessOrEqual => planted!(
+            "jit.less_or_equal_is_unsigned",
+            IntCC::SignedLessThanOrEqual,
+            IntCC::UnsignedLessThanOrEqual
+        ),
+        Comparison::Greater => planted!(
+            "jit.greater_turned_round",
+            IntCC::SignedGreaterThan,
+            IntCC::SignedLessThan
+        ),
+        Comparison::GreaterOrEqual => planted!(
+            "jit.greater_or_equal_misses_equal",
+            IntCC::SignedGreaterThanOrEqual,
+            IntCC::SignedGreaterThan
+        ),
+    }
+}
+
+/// The condition of a comparison of floats: nothing holds of NaN but that it differs.
+fn float_condition(comparison: Comparison) -> FloatCC {
+    match comparison {
+        Comparison::Equal => planted!(
+            "jit.nan_equals_everything",
+            FloatCC::Equal,
+            FloatCC::UnorderedOrEqual
+        ),
+        Comparison::NotEqual => planted!(
+            "jit.nan_differs_from_nothing",
+            FloatCC::NotEqual,
+            FloatCC::OrderedNotEqual
+        ),
+        Comparison::Less => planted!(
+            "jit.nan_is_less",
+            FloatCC::LessThan,
+            FloatCC::UnorderedOrLessThan
+        ),
+        Comparison::LessOrEqual => FloatCC::LessThanOrEqual,
+        Comparison::Greater => planted!(
+            "jit.float_greater_takes_equal",
+            FloatCC::GreaterThan,
+            FloatCC::GreaterThanOrEqual
+        ),
+        Comparison::GreaterOrEqual => FloatCC::GreaterThanOrEqual,
+    }
+}

@@ -1,0 +1,239 @@
+//! Choices without jumps: both sides are computed, and one is taken.
+//!
+//! A processor that guesses the wrong side of a choice loses as much time as a dozen operations take; so two short sides
+//! without effects are both done. What overflows on the side that is not taken does not count.
+
+use std::ops::Range;
+
+use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types};
+use vesper_interp::code::Instruction;
+use vesper_ir::planted;
+
+use super::{
+    BTreeMap, How, Inline, Kind, Lower, NONE, NotCompiled, Place, State, Tried, apply, inline, touched,
+};
+
+/// A side of at most so many instructions is computed even where it is not taken.
+const SHORT: usize = 4;
+
+/// The two sides of a choice, and where they come together.
+#[derive(Debug)]
+pub(super) struct Choice {
+    next: Range<usize>,
+    other: Range<usize>,
+    join: usize,
+    /// What either side gives that is needed behind the choice.
+    gives: Vec<(usize, Kind)>,
+}
+
+impl Lower<'_, '_> {
+    /// The choice that the instruction at hand makes, where both sides are short and have no effects.
+    pub(super) fn choice(&self, how: &How, to: usize) -> Result<Option<Choice>, NotCompiled> {
+        let next = self.at + 1;
+        if to <= next {
+            return Ok(None);
+        }
+        let last = self.code.instructions.get(to - 1);
+        let (next, other, join) = match last {
+            Some(Instruction::Jump { to: join }) if *join as usize > to => (next..to - 1, to..*join as usize, *join as usize),
+            _ => (next..to, to..to, to),
+        };
+        if next.len() > SHORT || other.len() > SHORT || !self.is_closed(to, join, !other.is_empty()) {
+            return Ok(None);
+        }
+        let mut state = self.state.clone();
+        apply(how, &mut state)?;
+        let (Some(of_next), Some(of_other)) = (self.tried(&next, &state)?, self.tried(&other, &state)?) else {
+            return Ok(None);
+        };
+        let Some(needed) = self.plan.needed.get(join) else {
+            return Ok(None);
+        };
+        let mut gives = Vec::new();
+        for place in of_next.keys().chain(of_other.keys()) {
+            if !needed.has(*place) || gives.iter().any(|(given, _)| given == place) {
+                continue;
+            }
+            let stands = |side: &BTreeMap<usize, Kind>| side.get(place).copied().or_else(|| state.native(*place));
+            match (stands(&of_next), stands(&of_other)) {
+                (Some(kind), Some(other)) if kind == other => gives.push((*place, kind)),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(Choice {
+            next,
+            other,
+            join,
+            gives,
+        }))
+    }
+
+    /// True where nobody jumps into the sides of a choice from elsewhere.
+    fn is_closed(&self, to: usize, join: usize, has_other: bool) -> bool {
+        let is_inside = |at: usize| at > self.at && at < join;
+        let all = self.code.instructions.iter().enumerate();
+        let jumps = all.filter_map(|(at, one)| touched(self.code, one).jump.map(|to| (at, to)));
+        let is_own = |at: usize, target: usize| at == self.at && target == to && has_other;
+        let mut jumps = jumps.filter(|(_, target)| is_inside(*target));
+        jumps.all(|(at, target)| is_own(at, target)) && !self.plan.entries.iter().any(|entry| is_inside(*entry))
+    }
+
+    /// What a side gives; nothing where it cannot be computed for nothing.
+    fn tried(&self, side: &Range<usize>, before: &State) -> Result<Option<BTreeMap<usize, Kind>>, NotCompiled> {
+        let mut state = before.clone();
+        let mut given = BTreeMap::new();
+        for at in side.clone() {
+            let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at)) else {
+                return Ok(None);
+            };
+            let is_there = match how {
+                How::Inline { uses, .. } => uses.iter().all(|(place, kind)| state.native(*place) == Some(*kind)),
+                How::Move { from, .. } => state.native(*from).is_some(),
+                _ => false,
+            };
+            if !is_there || !is_harmless(instruction) {
+                return Ok(None);
+            }
+            apply(how, &mut state)?;
+            let out = match how {
+                How::Inline { gives, .. } => gives.first().map(|(place, _)| *place),
+                How::Move { out, .. } => Some(*out),
+                _ => None,
+            };
+            if let Some(out) = out
+                && let Some(kind) = state.native(out)
+            {
+                given.insert(out, kind);
+            }
+        }
+        Ok(Some(given))
+    }
+
+    /// Computes both sides and takes one.
+    pub(super) fn select(
+        &mut self,
+        how: &How,
+        choice: &Choice,
+        condition: Value,
+        is_jump_if_true: bool,
+    ) -> Result<(), NotCompiled> {
+        let opposite = self.builder.ins().bxor_imm_s(condition, 1);
+        let (is_next, is_other) = if is_jump_if_true {
+            (opposite, condition)
+        } else {
+            (condition, opposite)
+        };
+        let first = self.side(how, &choice.next, is_next)?;
+        let second = self.side(how, &choice.other, is_other)?;
+        apply(how, &mut self.state)?;
+        for (place, kind) in &choice.gives {
+            let mut held = Vec::with_capacity(kind.width());
+            for part in 0..kind.width() {
+                let variable = self.variable(*place, *kind, part);
+                let mut of_side = |side: &Tried| match side.values.get(&(*place, part)) {
+                    Some((_, value)) => *value,
+                    None => self.builder.use_var(variable),
+                };
+                let (first, second) = (of_side(&first), of_side(&second));
+                let value = if planted!("jit.other_side_is_taken", is_jump_if_true, !is_jump_if_true) {
+                    self.selected(condition, second, first)
+                } else {
+                    self.selected(condition, first, second)
+                };
+                held.push(value);
+            }
+            self.hold(*place, *kind, &held);
+            self.state.set(
+                *place,
+                Place::Native {
+                    kind: *kind,
+                    dirty: true,
+                },
+            );
+        }
+        self.merged.extend(choice.next.clone());
+        self.merged.extend(choice.other.clone());
+        let to = self.edge(choice.join)?;
+        self.builder.ins().jump(to, &NONE);
+        Ok(())
+    }
+
+    /// One side, computed as if it were taken. Guards of it leave the code before the choice.
+    fn side(&mut self, how: &How, side: &Range<usize>, is_taken: Value) -> Result<Tried, NotCompiled> {
+        self.tried = Some(Tried {
+            is_taken,
+            values: BTreeMap::new(),
+        });
+        let mut state = self.state.clone();
+        apply(how, &mut state)?;
+        for at in side.clone() {
+            let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at)) else {
+                continue;
+            };
+            match how {
+                How::Move { out, from } => {
+                    if let Some(kind) = state.native(*from)
+                        && out != from
+                    {
+                        let held = self.held(*from, kind);
+                        self.hold(*out, kind, &held);
+                    }
+                }
+                _ => {
+                    self.inline(instruction, how)?;
+                }
+            }
+            apply(how, &mut state)?;
+        }
+        self.tried.take().ok_or_else(|| NotCompiled::new("a side of a choice was lost"))
+    }
+
+    /// One of two values, without a jump.
+    fn selected(&mut self, condition: Value, yes: Value, no: Value) -> Value {
+        if self.builder.func.dfg.value_type(yes) != types::F64 {
+            return self.builder.ins().select(condition, yes, no);
+        }
+        // SEMANTICS: `a - b` is `a + (-b)`, exactly. So a sum that goes on either way is one addition of either term,
+        // and the choice is not on the way from one round of a loop to the next.
+        if let (Some((Opcode::Fadd, sum, term)), Some((Opcode::Fsub, other, less))) = (self.parts(yes), self.parts(no))
+            && sum == other
+        {
+            let less = self.builder.ins().fneg(less);
+            let term = self.selected(condition, term, less);
+            return self.builder.ins().fadd(sum, term);
+        }
+        // Choosing between floats is a jump on some processors; between their bits it is none.
+        let bits = |lower: &mut Self, value| lower.builder.ins().bitcast(types::I64, MemFlagsData::new(), value);
+        let (yes, no) = (bits(self, yes), bits(self, no));
+        let chosen = self.builder.ins().select(condition, yes, no);
+        self.builder.ins().bitcast(types::F64, MemFlagsData::new(), chosen)
+    }
+
+    /// The operation that a value is the result of, and its two arguments.
+    fn parts(&self, value: Value) -> Option<(Opcode, Value, Value)> {
+        let dfg = &self.builder.func.dfg;
+        let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
+            return None;
+        };
+        match dfg.insts[instruction] {
+            InstructionData::Binary {
+                opcode,
+                args: [first, second],
+            } => Some((opcode, first, second)),
+            _ => None,
+        }
+    }
+}
+
+/// True for an instruction that may be done for nothing: it has no effects, and takes little time.
+fn is_harmless(instruction: &Instruction) -> bool {
+    match instruction {
+        Instruction::Move { .. } | Instruction::Note { .. } => true,
+        Instruction::Call { op, .. } => inline(*op).is_some_and(|(what, kind, _)| match what {
+            Inline::Quot | Inline::Rem | Inline::DivFloor | Inline::Mod | Inline::Divide => false,
+            Inline::Add | Inline::Subtract | Inline::Compare(_) => kind != Kind::Decimal,
+            _ => true,
+        }),
+        _ => false,
+    }
+}

@@ -1,0 +1,105 @@
+//! Memory with machine code in it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, default_libcall_names};
+
+use crate::NotCompiled;
+use crate::runtime::{Context, refill, step_at};
+
+/// What compiled code is: it is given the context, the slots, and which entry to begin at, and says where it stopped.
+type Code = extern "C" fn(&mut Context<'_>, *mut u64, u64) -> i64;
+
+/// The machine code of one form of a node. It owns the memory that the code stands in.
+pub(crate) struct Machine {
+    code: Code,
+    size: usize,
+    /// Behind a mutex because a module may not be looked at from several threads; nobody does until it is dropped.
+    module: Mutex<Option<JITModule>>,
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Machine({} bytes)", self.size)
+    }
+}
+
+/// The processor that this process runs on; made once.
+pub(crate) fn target() -> Result<Arc<dyn TargetIsa>, NotCompiled> {
+    static TARGET: OnceLock<Result<Arc<dyn TargetIsa>, String>> = OnceLock::new();
+    let made = TARGET.get_or_init(|| {
+        let mut flags = settings::builder();
+        let all = [
+            ("opt_level", "speed"),
+            ("is_pic", "false"),
+            ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+        ];
+        for (name, value) in all {
+            flags.set(name, value).map_err(|error| error.to_string())?;
+        }
+        let target = cranelift_native::builder().map_err(ToOwned::to_owned)?;
+        target.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())
+    });
+    made.clone().map_err(|what| NotCompiled::new(format!("no code can be made for this processor: {what}")))
+}
+
+/// The names under which compiled code calls functions of this crate.
+pub(crate) const STEP: &str = "step_at";
+pub(crate) const REFILL: &str = "refill";
+
+/// A module for one function.
+pub(crate) fn module() -> Result<JITModule, NotCompiled> {
+    let mut builder = JITBuilder::with_isa(target()?, default_libcall_names());
+    builder.symbol(STEP, step_at as *const u8);
+    builder.symbol(REFILL, refill as *const u8);
+    Ok(JITModule::new(builder))
+}
+
+impl Machine {
+    /// Makes the memory of a module executable, which the system may refuse.
+    pub(crate) fn new(mut module: JITModule, function: FuncId, size: usize) -> Result<Self, NotCompiled> {
+        if let Err(error) = module.finalize_definitions() {
+            release(module);
+            return Err(NotCompiled::new(format!("memory cannot be made executable: {error}")));
+        }
+        let code = module.get_finalized_function(function);
+        #[expect(unsafe_code, reason = "the one way to call machine code")]
+        // SAFETY: the function was declared with this signature in `lower`, its definition is final, and its memory is
+        // freed with `self`, which is borrowed while it runs.
+        let code = unsafe { std::mem::transmute::<*const u8, Code>(code) };
+        Ok(Self {
+            code,
+            size,
+            module: Mutex::new(Some(module)),
+        })
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Runs from an entry, and says at which exit it stopped.
+    pub(crate) fn run(&self, context: &mut Context<'_>, entry: usize) -> i64 {
+        let slots = context.slots();
+        (self.code)(context, slots, entry as u64)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let module = self.module.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        module.into_iter().for_each(release);
+    }
+}
+
+/// Gives the memory of a module back.
+#[expect(unsafe_code, reason = "a module that is dropped keeps its memory for ever")]
+pub(crate) fn release(module: JITModule) {
+    // SAFETY: only `Machine` has a pointer into it, and it is either not made yet or being dropped: no code of it runs,
+    // because whoever runs it borrows the `Machine`.
+    unsafe { module.free_memory() };
+}

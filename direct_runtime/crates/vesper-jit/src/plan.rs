@@ -1,0 +1,597 @@
+//! How each instruction is done, and where every value stands before each block: in the frame, or in machine registers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vesper_interp::code::{Code, Instruction, Operand};
+
+use crate::NotCompiled;
+use crate::flow::{Places, needed, of, of_loop, places, touched};
+use crate::kinds::{Kind, inline};
+
+/// Where a value stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the frame, and nowhere else.
+    Frame,
+    /// In machine registers; in the frame too, unless it is `dirty`.
+    Native { kind: Kind, dirty: bool },
+}
+
+/// Where all values stand at one point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct State(Vec<Place>);
+
+impl State {
+    fn new(count: usize) -> Self {
+        Self(vec![Place::Frame; count])
+    }
+
+    pub(crate) fn get(&self, place: usize) -> Place {
+        self.0.get(place).copied().unwrap_or(Place::Frame)
+    }
+
+    pub(crate) fn set(&mut self, place: usize, to: Place) {
+        if let Some(place) = self.0.get_mut(place) {
+            *place = to;
+        }
+    }
+
+    /// The kind of what stands in machine registers.
+    pub(crate) fn native(&self, place: usize) -> Option<Kind> {
+        match self.get(place) {
+            Place::Native { kind, .. } => Some(kind),
+            Place::Frame => None,
+        }
+    }
+
+    /// What the frame does not have, of what is needed.
+    pub(crate) fn dirty(&self, needed: &Places) -> Vec<(usize, Kind)> {
+        let all = self.0.iter().enumerate();
+        all.filter_map(|(place, at)| match at {
+            Place::Native { kind, dirty: true } if needed.has(place) => Some((place, *kind)),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Takes in what comes by another edge; true where that changed something.
+    fn meet(&mut self, other: &Self, needed: &Places) -> bool {
+        let mut is_changed = false;
+        for (place, (own, other)) in self.0.iter_mut().zip(&other.0).enumerate() {
+            let both = match (*own, *other) {
+                _ if !needed.has(place) => Place::Frame,
+                (Place::Native { kind, dirty }, Place::Native { kind: other, dirty: or })
+                    if kind == other =>
+                {
+                    Place::Native {
+                        kind,
+                        dirty: dirty || or,
+                    }
+                }
+                _ => Place::Frame,
+            };
+            is_changed |= both != *own;
+            *own = both;
+        }
+        is_changed
+    }
+}
+
+/// How an instruction is done.
+#[derive(Clone, Debug)]
+pub(crate) enum How {
+    /// In machine code: what it needs in machine registers, and what it leaves there.
+    Inline {
+        uses: Vec<(usize, Kind)>,
+        gives: Vec<(usize, Kind)>,
+    },
+    /// A value is moved from where it stands.
+    Move { out: usize, from: usize },
+    /// By a function on the frame, which reads these places. What it gives may be taken into machine registers: `direct`
+    /// where it never goes through the frame.
+    Step {
+        reads: Vec<usize>,
+        gives: Vec<(usize, Option<Kind>)>,
+        direct: bool,
+    },
+    /// Not at all: the interpreter goes on here.
+    Leave,
+}
+
+/// So many instructions are looked at for the first use of a value.
+const LOOK_AHEAD: usize = 256;
+
+/// Everything that is known of a code before machine code is made of it.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) how: Vec<How>,
+    pub(crate) needed: Vec<Places>,
+    /// Where each block begins that compiled code may come to, and where values stand there.
+    pub(crate) blocks: BTreeMap<usize, State>,
+    /// Where a run may begin: the start, and behind whatever stops one.
+    pub(crate) entries: Vec<usize>,
+    /// What is taken into machine registers at the very start.
+    pub(crate) loads: Vec<(usize, Kind)>,
+    /// What is gathered of the items of a loop, by the instructions that start it, go on in it and read fields.
+    pub(crate) rows: BTreeMap<usize, Rows>,
+}
+
+/// The fields of the items of one loop that are computed with. They are gathered for all items when the loop starts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rows {
+    /// The place of a field in its record, its kind, and where it stands in a row.
+    pub(crate) fields: Vec<(u32, Kind, usize)>,
+    /// How many slots a row takes.
+    pub(crate) width: usize,
+}
+
+impl Plan {
+    pub(crate) fn new(code: &Code) -> Result<Self, NotCompiled> {
+        let rows = rows(code);
+        let all = code.instructions.iter().enumerate();
+        let how: Vec<How> = all.map(|(at, one)| how(code, at, one, rows.get(&at))).collect();
+        let needed = needed(code);
+        let starts = starts(code);
+        let mut plan = Self {
+            how,
+            needed,
+            blocks: BTreeMap::new(),
+            entries: entries(code),
+            loads: Vec::new(),
+            rows,
+        };
+        plan.loads = plan.wanted_at_the_start(code);
+        let mut first = State::new(places(code));
+        for (place, kind) in &plan.loads {
+            first.set(
+                *place,
+                Place::Native {
+                    kind: *kind,
+                    dirty: false,
+                },
+            );
+        }
+        let mut open: Vec<(usize, State)> = Vec::new();
+        for entry in &plan.entries {
+            let state = if *entry == 0 {
+                first.clone()
+            } else {
+                State::new(places(code))
+            };
+            open.push((*entry, state));
+        }
+        while let Some((at, state)) = open.pop() {
+            let Some(needed) = plan.needed.get(at) else {
+                continue;
+            };
+            let state = match plan.blocks.get_mut(&at) {
+                Some(known) => {
+                    if !known.meet(&state, needed) {
+                        continue;
+                    }
+                    known.clone()
+                }
+                None => {
+                    let mut first = state.clone();
+                    first.meet(&state, needed);
+                    plan.blocks.insert(at, first.clone());
+                    first
+                }
+            };
+            plan.follow(code, &starts, at, state, &mut open)?;
+        }
+        Ok(plan)
+    }
+
+    /// Goes through one block and adds what comes after it.
+    fn follow(
+        &self,
+        code: &Code,
+        starts: &BTreeSet<usize>,
+        mut at: usize,
+        mut state: State,
+        open: &mut Vec<(usize, State)>,
+    ) -> Result<(), NotCompiled> {
+        while let (Some(instruction), Some(how)) = (code.instructions.get(at), self.how.get(at)) {
+            if matches!(how, How::Leave) {
+                return Ok(());
+            }
+            let touched = touched(code, instruction);
+            let before = state.clone();
+            apply(how, &mut state)?;
+            if let Some(to) = touched.jump {
+                // What it gives is not there where it jumps, but nobody reads it there either.
+                open.push((to, if touched.is_last { before } else { state.clone() }));
+            }
+            if touched.is_last {
+                return Ok(());
+            }
+            at += 1;
+            if starts.contains(&at) {
+                open.push((at, state));
+                return Ok(());
+            }
+        }
+        open.push((at, state));
+        Ok(())
+    }
+
+    /// The inputs (and words of the path) that the code computes with.
+    fn wanted_at_the_start(&self, code: &Code) -> Vec<(usize, Kind)> {
+        let Some(needed) = self.needed.first() else {
+            return Vec::new();
+        };
+        let all = (0..code.registers).filter(|place| needed.has(*place));
+        all.filter_map(|place| {
+            let kind = wanted(code, 0, place, usize::MAX, 0)?;
+            Some((place, kind))
+        })
+        .collect()
+    }
+}
+
+/// What an instruction does to where values stand.
+pub(crate) fn apply(how: &How, state: &mut State) -> Result<(), NotCompiled> {
+    match how {
+        How::Inline { uses, gives } => {
+            for (place, kind) in uses {
+                match state.get(*place) {
+                    Place::Frame => state.set(
+                        *place,
+                        Place::Native {
+                            kind: *kind,
+                            dirty: false,
+                        },
+                    ),
+                    Place::Native { kind: own, .. } if own == *kind => {}
+                    Place::Native { .. } => {
+                        return Err(NotCompiled::new("a register is used as two kinds of value at once"));
+                    }
+                }
+            }
+            for (place, kind) in gives {
+                state.set(
+                    *place,
+                    Place::Native {
+                        kind: *kind,
+                        dirty: true,
+                    },
+                );
+            }
+        }
+        How::Move { out, from } => {
+            let to = match state.get(*from) {
+                Place::Native { kind, .. } => Place::Native { kind, dirty: true },
+                Place::Frame => Place::Frame,
+            };
+            if out != from {
+                state.set(*out, to);
+            }
+        }
+        How::Step { reads, gives, direct } => {
+            for place in reads {
+                if let Place::Native { kind, dirty: true } = state.get(*place) {
+                    state.set(*place, Place::Native { kind, dirty: false });
+                }
+            }
+            for (place, kind) in gives {
+                let to = kind.map_or(Place::Frame, |kind| Place::Native {
+                    kind,
+                    dirty: *direct,
+                });
+                state.set(*place, to);
+            }
+        }
+        How::Leave => {}
+    }
+    Ok(())
+}
+
+/// Where a run may begin.
+fn entries(code: &Code) -> Vec<usize> {
+    let all = code.instructions.iter().enumerate();
+    let stops = all.filter(|(_, one)| matches!(one, Instruction::Request { .. } | Instruction::CallNode { .. }));
+    std::iter::once(0).chain(stops.map(|(at, _)| at + 1)).collect()
+}
+
+/// Where blocks begin.
+fn starts(code: &Code) -> BTreeSet<usize> {
+    let mut starts: BTreeSet<usize> = entries(code).into_iter().collect();
+    for (at, instruction) in code.instructions.iter().enumerate() {
+        let touched = touched(code, instruction);
+        if let Some(to) = touched.jump {
+            starts.extend([to, at + 1]);
+        }
+        if touched.is_last {
+            starts.insert(at + 1);
+        }
+    }
+    starts.insert(code.instructions.len());
+    starts
+}
+
+/// The kind of an operand that is a constant.
+pub(crate) fn constant(code: &Code, operand: Operand) -> Option<Kind> {
+    if operand.as_register().is_some() {
+        return None;
+    }
+    Kind::of(operand.read(&code.constants, &[])?)
+}
+
+/// The places that are to be in machine registers for operands of this kind; nothing where a constant has no such form.
+fn uses(code: &Code, operands: &[Operand], kind: Kind) -> Option<Vec<(usize, Kind)>> {
+    let mut uses = Vec::with_capacity(operands.len());
+    for operand in operands {
+        match operand.as_register() {
+            Some(register) => uses.push((of(register), kind)),
+            None if constant(code, *operand) == Some(kind) => {}
+            None => return None,
+        }
+    }
+    Some(uses)
+}
+
+fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
+    let touched = touched(code, instruction);
+    let in_machine_code = |operands: &[Operand], kind: Kind, gives: Vec<(usize, Kind)>| {
+        uses(code, operands, kind).map(|uses| How::Inline { uses, gives })
+    };
+    // What it gives is taken into machine registers where somebody computes with it.
+    let by_step = |direct: bool| {
+        let gives = touched.writes.iter().map(|place| (*place, wanted(code, at + 1, *place, LOOK_AHEAD, 0)));
+        let gives: Vec<_> = gives.collect();
+        // Only one thing is taken.
+        let taken = gives.iter().filter(|(_, kind)| kind.is_some()).count();
+        How::Step {
+            reads: touched.reads.clone(),
+            direct: direct && taken == 1,
+            gives: if taken <= 1 {
+                gives
+            } else {
+                gives.into_iter().map(|(place, _)| (place, None)).collect()
+            },
+        }
+    };
+    let quick = match *instruction {
+        Instruction::Call { op, out, args, .. } => inline(op).and_then(|(_, kind, result)| {
+            let [first, second, ..] = args;
+            in_machine_code(&[first, second], kind, vec![(of(out), result)])
+        }),
+        Instruction::Move { out, from } => match from.as_register() {
+            Some(from) => Some(How::Move {
+                out: of(out),
+                from: of(from),
+            }),
+            None => constant(code, from).map(|kind| How::Inline {
+                uses: Vec::new(),
+                gives: vec![(of(out), kind)],
+            }),
+        },
+        Instruction::Jump { .. } | Instruction::Spend => Some(How::Inline {
+            uses: Vec::new(),
+            gives: Vec::new(),
+        }),
+        Instruction::LoopBegin { .. } => Some(How::Inline {
+            uses: Vec::new(),
+            gives: Vec::new(),
+        }),
+        Instruction::JumpIfTrue { condition, .. }
+        | Instruction::JumpIfFalse { condition, .. }
+        | Instruction::Require { condition, .. } => in_machine_code(&[condition], Kind::Boolean, Vec::new()),
+        Instruction::JumpUnless { op, first, second, .. } | Instruction::RequireThat { op, first, second, .. } => {
+            inline(op).and_then(|(_, kind, _)| in_machine_code(&[first, second], kind, Vec::new()))
+        }
+        Instruction::LoopRange { slot, .. } => Some(How::Step {
+            reads: touched.reads.clone(),
+            gives: vec![(of_loop(code, slot), Some(Kind::Range))],
+            direct: false,
+        }),
+        Instruction::LoopStart { slot, .. } if rows.is_some() => Some(How::Step {
+            reads: touched.reads.clone(),
+            gives: vec![(of_loop(code, slot), Some(Kind::Items))],
+            direct: false,
+        }),
+        Instruction::LoopAdvance { slot, .. } if rows.is_some() => Some(How::Inline {
+            uses: vec![(of_loop(code, slot), Kind::Items)],
+            gives: vec![(of_loop(code, slot), Kind::Items)],
+        }),
+        Instruction::LoopField { slot, out, .. } if rows.is_some() => {
+            wanted(code, at + 1, of(out), LOOK_AHEAD, 0).map(|kind| How::Inline {
+                uses: vec![(of_loop(code, slot), Kind::Items)],
+                gives: vec![(of(out), kind)],
+            })
+        }
+        Instruction::LoopNext { slot, item, .. } | Instruction::LoopNextNumeric { slot, item, .. }
+            if goes_through_range(code, at) =>
+        {
+            Some(How::Inline {
+                uses: vec![(of_loop(code, slot), Kind::Range)],
+                gives: vec![(of(item), Kind::Integer), (of_loop(code, slot), Kind::Range)],
+            })
+        }
+        Instruction::LoopBegan { slot, out } if goes_through_range(code, at) => Some(How::Inline {
+            uses: vec![(of_loop(code, slot), Kind::Range)],
+            gives: vec![(of(out), Kind::Integer)],
+        }),
+        Instruction::LoopLimit { count, .. } => Some(How::Inline {
+            uses: vec![(of(count), Kind::Integer)],
+            gives: Vec::new(),
+        }),
+        Instruction::LoopRound { count } => Some(How::Inline {
+            uses: vec![(of(count), Kind::Integer)],
+            gives: vec![(of(count), Kind::Integer)],
+        }),
+        Instruction::Note { word, .. } => Some(How::Inline {
+            uses: vec![(of(word), Kind::Integer)],
+            gives: vec![(of(word), Kind::Integer)],
+        }),
+        Instruction::Fail { .. }
+        | Instruction::Request { .. }
+        | Instruction::CallNode { .. }
+        | Instruction::FailAgain { .. }
+        | Instruction::Mark { .. } => Some(How::Leave),
+        _ => None,
+    };
+    quick.unwrap_or_else(|| match *instruction {
+        Instruction::Field { .. } | Instruction::LoopField { .. } => by_step(true),
+        Instruction::Call { op, out, .. } => {
+            let known = Kind::of_type(&op.signature().returns);
+            match known {
+                Some(kind) => How::Step {
+                    reads: touched.reads.clone(),
+                    gives: vec![(of(out), Some(kind))],
+                    direct: false,
+                },
+                None => by_step(false),
+            }
+        }
+        _ => by_step(false),
+    })
+}
+
+/// True where the loop that an instruction belongs to goes through a range: the last start of its slot before it says so,
+/// since loops nest and a slot is taken by one loop at a time.
+fn goes_through_range(code: &Code, at: usize) -> bool {
+    let slot_of = |instruction: &Instruction| match *instruction {
+        Instruction::LoopNext { slot, .. }
+        | Instruction::LoopNextNumeric { slot, .. }
+        | Instruction::LoopBegan { slot, .. }
+        | Instruction::NoteItems { slot, .. } => Some(slot),
+        _ => None,
+    };
+    let Some(slot) = code.instructions.get(at).and_then(slot_of) else {
+        return false;
+    };
+    let before = code.instructions.get(..at).unwrap_or_default();
+    let last = before.iter().rev().find_map(|instruction| match *instruction {
+        Instruction::LoopRange { slot: of, .. } if of == slot => Some(true),
+        Instruction::LoopStart { slot: of, .. } if of == slot => Some(false),
+        _ => None,
+    });
+    last == Some(true)
+}
+
+/// What is gathered for loops that read nothing of their items but fields.
+fn rows(code: &Code) -> BTreeMap<usize, Rows> {
+    let mut found = BTreeMap::new();
+    for (start, instruction) in code.instructions.iter().enumerate() {
+        let Instruction::LoopStart { slot, .. } = *instruction else {
+            continue;
+        };
+        let mut rows = Rows::default();
+        let mut members = vec![start];
+        let mut is_through_fields = false;
+        // Until the slot is taken by the next loop.
+        for (at, instruction) in code.instructions.iter().enumerate().skip(start + 1) {
+            match *instruction {
+                Instruction::LoopStart { slot: other, .. } | Instruction::LoopRange { slot: other, .. }
+                    if other == slot =>
+                {
+                    break;
+                }
+                Instruction::LoopNext { slot: other, .. }
+                | Instruction::LoopNextNumeric { slot: other, .. }
+                | Instruction::LoopNextEntry { slot: other, .. }
+                    if other == slot =>
+                {
+                    is_through_fields = false;
+                    break;
+                }
+                Instruction::LoopAdvance { slot: other, .. } if other == slot => {
+                    is_through_fields = true;
+                    members.push(at);
+                }
+                Instruction::LoopField { slot: other, out, place } if other == slot => {
+                    if let Some(kind) = wanted(code, at + 1, of(out), LOOK_AHEAD, 0) {
+                        members.push(at);
+                        rows.add(place, kind);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if is_through_fields {
+            found.extend(members.into_iter().map(|at| (at, rows.clone())));
+        }
+    }
+    found
+}
+
+impl Rows {
+    fn add(&mut self, place: u32, kind: Kind) {
+        if self.offset(place, kind).is_none() {
+            self.fields.push((place, kind, self.width));
+            self.width += kind.width();
+        }
+    }
+
+    /// Where a field stands in a row.
+    pub(crate) fn offset(&self, place: u32, kind: Kind) -> Option<usize> {
+        let mut fields = self.fields.iter();
+        fields.find(|field| (field.0, field.1) == (place, kind)).map(|field| field.2)
+    }
+}
+
+/// As which kind a value is first computed with, from an instruction on; nothing where it is wanted in the frame.
+fn wanted(code: &Code, from: usize, place: usize, limit: usize, depth: usize) -> Option<Kind> {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(mut at) = open.pop() {
+        while let Some(instruction) = code.instructions.get(at) {
+            if seen.len() >= limit || !seen.insert(at) {
+                break;
+            }
+            let touched = touched(code, instruction);
+            if touched.reads.contains(&place) {
+                if let Some(kind) = used_as(code, instruction, place) {
+                    return Some(kind);
+                }
+                match *instruction {
+                    Instruction::Move { out, .. } if depth < 4 && of(out) != place => {
+                        if let Some(kind) = wanted(code, at + 1, of(out), LOOK_AHEAD, depth + 1) {
+                            return Some(kind);
+                        }
+                    }
+                    // A clause that is broken shows it, which is the interpreter's affair.
+                    Instruction::Require { .. } | Instruction::RequireThat { .. } => {}
+                    _ => break,
+                }
+            }
+            if touched.jump.is_none() && touched.writes.contains(&place) {
+                break;
+            }
+            if let Some(to) = touched.jump {
+                open.push(to);
+            }
+            if touched.is_last {
+                break;
+            }
+            at += 1;
+        }
+    }
+    None
+}
+
+/// As which kind machine code takes a place that an instruction reads.
+fn used_as(code: &Code, instruction: &Instruction, place: usize) -> Option<Kind> {
+    let is = |operand: &Operand| operand.as_register().is_some_and(|register| of(register) == place);
+    let all_are = |operands: &[Operand], kind: Kind| {
+        (operands.iter().any(is) && uses(code, operands, kind).is_some()).then_some(kind)
+    };
+    match instruction {
+        Instruction::Call { op, args, .. } => {
+            let (_, kind, _) = inline(*op)?;
+            let [first, second, ..] = args;
+            all_are(&[*first, *second], kind)
+        }
+        Instruction::JumpUnless { op, first, second, .. } | Instruction::RequireThat { op, first, second, .. } => {
+            let (_, kind, _) = inline(*op)?;
+            all_are(&[*first, *second], kind)
+        }
+        Instruction::JumpIfTrue { condition, .. }
+        | Instruction::JumpIfFalse { condition, .. }
+        | Instruction::Require { condition, .. } => all_are(&[*condition], Kind::Boolean),
+        Instruction::LoopLimit { .. } | Instruction::LoopRound { .. } | Instruction::Note { .. } => Some(Kind::Integer),
+        _ => None,
+    }
+}

@@ -1,0 +1,306 @@
+//! Machine code at work: what it is called with, the functions that it calls, and what happens where it stops.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use vesper_interp::code::{Instruction, Stepped, Tables, field, step};
+use vesper_interp::native::Native;
+use vesper_interp::{Fault, Frame, Meter};
+use vesper_ir::{Value, planted};
+
+use crate::kinds::{Bits, Kind, range_bits, write_position, write_range};
+use crate::machine::Machine;
+use crate::plan::Rows;
+
+/// A place and where its bits stand in the slots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    pub(crate) place: usize,
+    pub(crate) kind: Kind,
+    pub(crate) slot: usize,
+}
+
+/// Where compiled code may stop: the instruction that comes next, and what the frame does not have yet.
+#[derive(Debug)]
+pub(crate) struct Exit {
+    pub(crate) next: usize,
+    pub(crate) kept: Vec<Kept>,
+}
+
+/// What compiled code leaves to a function: first the frame gets what it does not have, then the instruction is done on
+/// it, then what is computed with is taken into the slots.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) kept: Vec<Kept>,
+    pub(crate) instruction: Option<Instruction>,
+    pub(crate) load: Option<Kept>,
+    /// What is loaded is read where it stands, and the instruction not done: its result is never in the frame.
+    pub(crate) direct: bool,
+    /// What is gathered of the items where a loop is loaded.
+    pub(crate) rows: Option<Rows>,
+}
+
+/// Where a run may begin, and what is taken into the slots for it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) next: usize,
+    pub(crate) loads: Vec<Kept>,
+}
+
+/// The parts that do not change while code runs.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) tables: Tables,
+    pub(crate) registers: usize,
+    pub(crate) exits: Vec<Exit>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) slots: usize,
+    pub(crate) guards: u32,
+}
+
+/// What machine code is called with. It reads and writes `fuel` itself; the rest is for the functions below.
+#[repr(C)]
+pub(crate) struct Context<'a> {
+    pub(crate) fuel: u64,
+    slots: &'a mut [u64],
+    frame: &'a mut Frame,
+    meter: &'a mut Meter,
+    parts: &'a Parts,
+    /// The rows of the loops that are under way.
+    gathered: Vec<Vec<u64>>,
+    fault: Option<Fault>,
+}
+
+impl Context<'_> {
+    /// Where the slots stand.
+    pub(crate) fn slots(&mut self) -> *mut u64 {
+        self.slots.as_mut_ptr()
+    }
+}
+
+/// What a function answers to compiled code.
+pub(crate) mod answer {
+    pub(crate) const DONE: i64 = 0;
+    pub(crate) const JUMPS: i64 = 1;
+    /// Nothing was done: the interpreter does it.
+    pub(crate) const BEFORE: i64 = 2;
+    /// It was done, and what it gave has no form in machine registers: the interpreter goes on behind it.
+    pub(crate) const AFTER: i64 = 3;
+    pub(crate) const FAULT: i64 = 4;
+}
+
+/// What compiled code returns where a function met a fault of the engine.
+pub(crate) const FAULTED: i64 = -1;
+
+const PANICKED: Fault = "the engine panicked under compiled code";
+const NO_SITE: Fault = "compiled code names a site that does not exist";
+const NO_SLOT: Fault = "compiled code names a slot that does not exist";
+const NO_EXIT: Fault = "compiled code stopped at an exit that does not exist";
+const NOT_A_VALUE: Fault = "compiled code left bits that are no value";
+
+/// Compiled code of one form of a node.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) machine: Machine,
+    pub(crate) parts: Parts,
+}
+
+impl Native for Compiled {
+    fn enter(&self, frame: &mut Frame, meter: &mut Meter) -> Result<(), Fault> {
+        let mut few = [0; 32];
+        let mut many;
+        let slots = match few.get_mut(..self.parts.slots) {
+            Some(slots) => slots,
+            None => {
+                many = vec![0; self.parts.slots];
+                many.as_mut_slice()
+            }
+        };
+        // Somebody may come here from anywhere; where there is no entry the interpreter does it all.
+        let entries = self.parts.entries.iter();
+        let Some((number, entry)) = entries.enumerate().find(|(_, entry)| entry.next == frame.next()) else {
+            return Ok(());
+        };
+        for kept in &entry.loads {
+            if !load(&self.parts, frame, slots, *kept)? {
+                return Ok(());
+            }
+        }
+        let mut context = Context {
+            fuel: meter.at_hand(),
+            slots,
+            frame,
+            meter,
+            parts: &self.parts,
+            gathered: Vec::new(),
+            fault: None,
+        };
+        let stopped = self.machine.run(&mut context, number);
+        if let Some(fault) = context.fault {
+            return Err(fault);
+        }
+        let exit = usize::try_from(stopped).ok().and_then(|exit| self.parts.exits.get(exit));
+        let exit = exit.ok_or(NO_EXIT)?;
+        write_back(&self.parts, context.frame, context.slots, &exit.kept)?;
+        context
+            .frame
+            .set_next(planted!("jit.goes_on_behind_the_guard", exit.next, exit.next + 1));
+        planted!(
+            "jit.fuel_of_compiled_code_is_free",
+            context.meter.set_at_hand(context.fuel),
+            ()
+        );
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        self.machine.size()
+    }
+
+    fn guards(&self) -> u32 {
+        self.parts.guards
+    }
+}
+
+fn bits_at(slots: &[u64], at: usize) -> Result<Bits, Fault> {
+    let mut bits = [0; 3];
+    for (bits, slot) in bits.iter_mut().zip(slots.get(at..).ok_or(NO_SLOT)?) {
+        *bits = *slot;
+    }
+    Ok(bits)
+}
+
+fn put(slots: &mut [u64], kept: Kept, bits: Bits) -> Result<(), Fault> {
+    let place = slots.get_mut(kept.slot..kept.slot + kept.kind.width()).ok_or(NO_SLOT)?;
+    for (slot, bits) in place.iter_mut().zip(bits) {
+        *slot = bits;
+    }
+    Ok(())
+}
+
+/// Takes a value of the frame into its slots; false where it has no form there.
+#[inline]
+fn load(parts: &Parts, frame: &Frame, slots: &mut [u64], kept: Kept) -> Result<bool, Fault> {
+    let bits = match kept.kind {
+        Kind::Range => range_bits(frame, kept.place.saturating_sub(parts.registers)),
+        kind => frame.register(kept.place).and_then(|value| kind.bits(value)),
+    };
+    let Some(bits) = bits else {
+        return Ok(false);
+    };
+    put(slots, kept, bits)?;
+    Ok(true)
+}
+
+/// Gives the frame what it does not have.
+#[inline]
+fn write_back(parts: &Parts, frame: &mut Frame, slots: &[u64], kept: &[Kept]) -> Result<(), Fault> {
+    for kept in kept {
+        let bits = bits_at(slots, kept.slot)?;
+        let is_written = match kept.kind {
+            Kind::Range => write_range(frame, kept.place.saturating_sub(parts.registers), bits),
+            Kind::Items => write_position(frame, kept.place.saturating_sub(parts.registers), bits),
+            kind => frame.register_mut(kept.place).is_some_and(|place| kind.write(place, bits)),
+        };
+        if !is_written {
+            return Err(NOT_A_VALUE);
+        }
+    }
+    Ok(())
+}
+
+/// Takes what a site loads into its slots; false where it has no form there.
+fn take(context: &mut Context<'_>, site: &Site, kept: Kept) -> Result<bool, Fault> {
+    let Some(rows) = &site.rows else {
+        return load(context.parts, context.frame, context.slots, kept);
+    };
+    let slot = kept.place.saturating_sub(context.parts.registers);
+    while context.gathered.len() <= slot {
+        context.gathered.push(Vec::new());
+    }
+    let Some((items, next)) = context.frame.items(slot) else {
+        return Ok(false);
+    };
+    let gathered = context.gathered.get_mut(slot).ok_or(NO_SLOT)?;
+    gathered.clear();
+    // From the item that the loop is at, whose fields may still be asked for.
+    let from = next.saturating_sub(1);
+    gathered.reserve(items.len().saturating_sub(from) * rows.width);
+    for item in items.get(from..).unwrap_or_default() {
+        if !add_row(rows, item, gathered) {
+            return Ok(false);
+        }
+    }
+    let place = gathered.get((next - from) * rows.width..).unwrap_or_default().as_ptr();
+    let left = items.len().saturating_sub(next);
+    put(context.slots, kept, [place.addr() as u64, next as u64, left as u64])?;
+    Ok(true)
+}
+
+/// Adds the fields of an item; false where one has no form in machine registers.
+#[inline]
+fn add_row(rows: &Rows, item: &Value, gathered: &mut Vec<u64>) -> bool {
+    let Value::Record(fields) = item else {
+        return false;
+    };
+    for (place, kind, _) in &rows.fields {
+        let Some(bits) = fields.get(*place as usize).and_then(|field| kind.bits(field)) else {
+            return false;
+        };
+        gathered.extend(bits.iter().take(kind.width()));
+    }
+    true
+}
+
+fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
+    let parts = context.parts;
+    let site = parts.sites.get(site as usize).ok_or(NO_SITE)?;
+    write_back(parts, context.frame, context.slots, &site.kept)?;
+    if site.direct
+        && let Some(kept) = site.load
+        && let Some(value) = site.instruction.and_then(|one| field(&one, &parts.tables, context.frame))
+    {
+        return match kept.kind.bits(value?) {
+            Some(bits) => put(context.slots, kept, bits).map(|()| answer::DONE),
+            None => Ok(answer::BEFORE),
+        };
+    }
+    let stepped = match &site.instruction {
+        Some(instruction) => step(instruction, &parts.tables, context.frame)?,
+        None => Stepped::Done,
+    };
+    match (stepped, site.load) {
+        (Stepped::Refused, _) => Ok(answer::BEFORE),
+        (Stepped::Jumps, _) => Ok(answer::JUMPS),
+        (Stepped::Done, None) => Ok(answer::DONE),
+        (Stepped::Done, Some(kept)) => Ok(if take(context, site, kept)? {
+            answer::DONE
+        } else if site.instruction.is_some() {
+            answer::AFTER
+        } else {
+            answer::BEFORE
+        }),
+    }
+}
+
+/// Called by compiled code: does what stands at a site.
+///
+/// A panic must not go on into compiled code, which has nothing to unwind it with.
+pub(crate) extern "C" fn step_at(context: &mut Context<'_>, site: u32) -> i64 {
+    let done = catch_unwind(AssertUnwindSafe(|| at_site(context, site))).unwrap_or(Err(PANICKED));
+    done.unwrap_or_else(|fault| {
+        context.fault = Some(fault);
+        answer::FAULT
+    })
+}
+
+/// Called by compiled code where no fuel is at hand: how much is now.
+pub(crate) extern "C" fn refill(context: &mut Context<'_>) -> u64 {
+    let refilled = catch_unwind(AssertUnwindSafe(|| {
+        context.meter.set_at_hand(0);
+        context.meter.refill();
+        context.meter.at_hand()
+    }));
+    // Without fuel compiled code stops, and the interpreter finds out why.
+    refilled.unwrap_or(0)
+}

@@ -1,0 +1,77 @@
+//! Runs a program on the interpreter and with machine code, and compares everything that can be told of the two.
+
+use vesper_interp::code::Code;
+use vesper_interp::native::{Native, run_on};
+use vesper_interp::{Limits, Program};
+use vesper_ir::Value;
+use vesper_jit::{Options, compile};
+
+use crate::draw::{Random, inputs};
+
+/// What came of a comparison where nothing differed.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) runs: usize,
+    /// Runs that compiled code did to the end.
+    pub(crate) whole: usize,
+    pub(crate) guards: usize,
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} runs, {} whole, {} guards", self.runs, self.whole, self.guards)
+    }
+}
+
+fn told(program: &Program, code: &Code, native: Option<&dyn Native>, given: &[Value], limits: Limits) -> (String, bool) {
+    let now = Value::Timestamp(1_700_000_000_000_000);
+    let shown = run_on(program, code, native, given.to_vec(), Some(&now), limits);
+    let is_whole = shown.left_at >= code.instructions.len();
+    (format!("{:?} fuel {} path {:?}", shown.outcome, shown.fuel, shown.path), is_whole)
+}
+
+/// Compares both forms on drawn inputs: as compiled, then with every guard failing in turn.
+pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize) -> Result<Report, String> {
+    let mut random = Random(seed);
+    let mut report = Report::default();
+    let all: Vec<Vec<Value>> = (0..count).map(|_| inputs(program, &mut random)).collect();
+    let pathed = program.pathed_code().map_err(ToOwned::to_owned)?;
+    for code in [program.plain_code(), pathed] {
+        let native = match compile(code, &Options::default()) {
+            Ok(native) => native,
+            Err(why) => return Err(format!("not compiled: {why}")),
+        };
+        for (place, given) in all.iter().enumerate() {
+            let fuels = [100_000, 0, 1, 2, 3, 5, 8, 30];
+            let limits = Limits {
+                fuel: fuels[place % fuels.len()],
+                ..Limits::default()
+            };
+            let (expected, _) = told(program, code, None, given, limits);
+            let (got, is_whole) = told(program, code, Some(&*native), given, limits);
+            report.runs += 1;
+            report.whole += usize::from(is_whole);
+            if expected != got {
+                return Err(format!("{given:?}\n  interpreter {expected}\n  compiled    {got}"));
+            }
+        }
+        for guard in 0..native.guards() {
+            report.guards += 1;
+            let options = Options {
+                fail_guard: Some(guard),
+                ..Options::default()
+            };
+            let native = compile(code, &options).map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
+            for given in all.iter().take(forced) {
+                let (expected, _) = told(program, code, None, given, Limits::default());
+                let (got, _) = told(program, code, Some(&*native), given, Limits::default());
+                if expected != got {
+                    return Err(format!(
+                        "guard {guard}: {given:?}\n  interpreter {expected}\n  compiled    {got}"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(report)
+}

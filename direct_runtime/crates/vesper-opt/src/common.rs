@@ -1,0 +1,207 @@
+//! Common subexpressions: what was computed already, in every run that comes here, is read and not computed again.
+//!
+//! The first occurrence computes it, and fails where it fails, at its own expression; a run that comes to the second one
+//! has been past the first. Comparisons of numbers are left alone: an instruction that jumps compares by itself.
+
+use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::{Node, Op, Value, planted};
+
+use crate::numbering::{Number, Numbers};
+use crate::safety::is_safe;
+use crate::walk::{Scoped, Visitor, walk};
+use crate::{Facts, kind, replace};
+
+/// Notes which values are held for others.
+pub(crate) fn share(node: &mut Node, facts: &mut Facts) {
+    let numbers = Numbers::of(node, facts);
+    let known = facts.clone();
+    let mut sharing = Sharing {
+        numbers,
+        facts,
+        there: Scoped::new(),
+    };
+    walk(node, Some(&known), &mut sharing);
+}
+
+struct Sharing<'a> {
+    numbers: Numbers,
+    facts: &'a mut Facts,
+    /// The first occurrence of what was computed on every way here.
+    there: Scoped<Number, ExpressionIndex>,
+}
+
+/// True where reading is less work than computing.
+fn is_worth_it(kind: &ExpressionKind) -> bool {
+    match kind {
+        ExpressionKind::Call { op, .. } => !is_test(*op),
+        ExpressionKind::If { .. } | ExpressionKind::Field { .. } | ExpressionKind::Record(_) => true,
+        ExpressionKind::Array(items) => !items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Operations that jumps, loops and tables do by themselves: nobody has their result in a register.
+pub(crate) fn is_test(op: Op) -> bool {
+    matches!(
+        op,
+        Op::IntegerEqual
+            | Op::IntegerNotEqual
+            | Op::IntegerLess
+            | Op::IntegerLessOrEqual
+            | Op::IntegerGreater
+            | Op::IntegerGreaterOrEqual
+            | Op::FloatEqual
+            | Op::FloatNotEqual
+            | Op::FloatLess
+            | Op::FloatLessOrEqual
+            | Op::FloatGreater
+            | Op::FloatGreaterOrEqual
+            | Op::DecimalEqual
+            | Op::DecimalNotEqual
+            | Op::DecimalLess
+            | Op::DecimalLessOrEqual
+            | Op::DecimalGreater
+            | Op::DecimalGreaterOrEqual
+            | Op::EnumEqual
+            | Op::EnumNotEqual
+            | Op::ArrayRange
+    )
+}
+
+impl Visitor for Sharing<'_> {
+    fn enter(&mut self, node: &Node, index: ExpressionIndex) -> bool {
+        if !is_worth_it(kind(node, index)) || self.facts.chained.contains(&index) {
+            return true;
+        }
+        let first = self
+            .numbers
+            .get(node, index)
+            .and_then(|number| self.there.get(&number));
+        let Some(first) = first.copied() else {
+            return true;
+        };
+        if first != index {
+            let place = match self.facts.held.get(&first) {
+                Some(place) => *place,
+                None => self.facts.new_place(),
+            };
+            self.facts.held.insert(first, place);
+            self.facts.held.insert(index, place);
+        }
+        false
+    }
+
+    fn leave(&mut self, node: &mut Node, index: ExpressionIndex) {
+        if is_worth_it(kind(node, index))
+            && !self.facts.chained.contains(&index)
+            && let Some(number) = self.numbers.get(node, index)
+        {
+            self.there.put(number, index);
+        }
+    }
+
+    fn open(&mut self) {
+        self.there.open();
+    }
+
+    fn close(&mut self) {
+        planted!("opt.shared_values_outlive_their_scope", self.there.close(), ());
+    }
+}
+
+/// Settles comparisons of a value with itself: a clause that says how an output was computed is true.
+pub(crate) fn same_on_both_sides(node: &mut Node, facts: &Facts) {
+    let mut same = Same {
+        numbers: Numbers::of(node, facts),
+        facts,
+        there: Scoped::new(),
+        decided: Vec::new(),
+    };
+    walk(node, Some(facts), &mut same);
+}
+
+struct Same<'a> {
+    numbers: Numbers,
+    facts: &'a Facts,
+    /// What was computed on every way here.
+    there: Scoped<Number, ()>,
+    /// The comparisons that are being visited and settled, the innermost last.
+    decided: Vec<(ExpressionIndex, bool)>,
+}
+
+impl Same<'_> {
+    /// True where evaluating the expression once more cannot fail: it cannot at all, or has not before.
+    fn is_settled(&self, node: &Node, index: ExpressionIndex) -> bool {
+        let number = self.numbers.get(node, index);
+        let was_there = number.is_some_and(|number| self.there.get(&number).is_some());
+        was_there || is_safe(node, self.facts, index)
+    }
+}
+
+/// What comparing a value with itself gives. Not of floats: NaN does not equal itself.
+fn of_same(op: Op) -> Option<bool> {
+    match op {
+        Op::IntegerEqual
+        | Op::IntegerLessOrEqual
+        | Op::IntegerGreaterOrEqual
+        | Op::DecimalEqual
+        | Op::DecimalLessOrEqual
+        | Op::DecimalGreaterOrEqual
+        | Op::TextEqual
+        | Op::EnumEqual
+        | Op::BooleanEqual => Some(planted!("opt.a_value_differs_from_itself", true, false)),
+        Op::IntegerNotEqual
+        | Op::IntegerLess
+        | Op::IntegerGreater
+        | Op::DecimalNotEqual
+        | Op::DecimalLess
+        | Op::DecimalGreater
+        | Op::TextNotEqual
+        | Op::EnumNotEqual
+        | Op::BooleanNotEqual => Some(false),
+        _ => None,
+    }
+}
+
+impl Visitor for Same<'_> {
+    fn enter(&mut self, node: &Node, index: ExpressionIndex) -> bool {
+        // Before the operands are visited: what they are about to compute was not there before.
+        if let ExpressionKind::Call { op, args } = kind(node, index)
+            && let [left, right] = args.as_slice()
+            && let Some(value) = of_same(*op)
+        {
+            let (first, second) = (self.numbers.get(node, *left), self.numbers.get(node, *right));
+            let is_same = first.is_some() && first == second;
+            let is_settled = planted!(
+                "opt.compared_with_itself_cannot_fail",
+                self.is_settled(node, *left) && self.is_settled(node, *right),
+                true
+            );
+            if is_same && is_settled {
+                self.decided.push((index, value));
+            }
+        }
+        true
+    }
+
+    fn leave(&mut self, node: &mut Node, index: ExpressionIndex) {
+        if let Some((decided, value)) = self.decided.last()
+            && *decided == index
+        {
+            replace(node, index, Value::Boolean(*value));
+            self.decided.pop();
+            return;
+        }
+        if let Some(number) = self.numbers.get(node, index) {
+            self.there.put(number, ());
+        }
+    }
+
+    fn open(&mut self) {
+        self.there.open();
+    }
+
+    fn close(&mut self) {
+        self.there.close();
+    }
+}

@@ -1,0 +1,146 @@
+//! Constant folding: what depends on literals and constants alone is computed once, by the kernels that would compute it.
+//!
+//! What would fail is left alone, so that it fails when it is come to, at its own expression. So is what would be large:
+//! a range of a million items is no constant of a program.
+
+use std::collections::HashMap;
+
+use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::{MAX_ARITY, Node, Value, dispatch, planted};
+use vesper_kernels::Native;
+
+use crate::walk::{Visitor, walk};
+use crate::{Facts, forwarded, is_reference, kind, known_boolean, replace, safety};
+
+/// Texts and collections of more parts are not made before a run.
+const MOST_PARTS: usize = 64;
+
+/// Computes what can be computed already.
+pub(crate) fn fold(node: &mut Node) {
+    walk(node, None, &mut Folding::default());
+}
+
+#[derive(Default)]
+struct Folding {
+    steps: HashMap<usize, Value>,
+    locals: HashMap<usize, Value>,
+}
+
+impl Folding {
+    /// The value of an expression, where it is known.
+    fn known(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
+        match kind(node, forwarded(node, index)) {
+            ExpressionKind::Literal(value) => Some(value.clone()),
+            ExpressionKind::Constant(place) => Some(node.constants.get(*place)?.value.clone()),
+            ExpressionKind::Step(place) => self.steps.get(place).cloned(),
+            ExpressionKind::Local(place) => self.locals.get(place).cloned(),
+            _ => None,
+        }
+    }
+
+    fn computed(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
+        match kind(node, index) {
+            ExpressionKind::Call { op, args } => {
+                let signature = op.signature();
+                // These are given more than values, or a pattern, which is made when the node is compiled.
+                if !(signature.named.is_empty()
+                    && signature.typed.is_empty()
+                    && signature.patterns.is_empty())
+                {
+                    return None;
+                }
+                let mut values = Vec::with_capacity(MAX_ARITY);
+                for arg in args {
+                    values.push(self.known(node, *arg).filter(is_small)?);
+                }
+                let first = values.first()?;
+                let mut given = [first; MAX_ARITY];
+                for (place, value) in given.iter_mut().zip(&values) {
+                    *place = value;
+                }
+                let result = dispatch(&Native, *op, &given);
+                planted!(
+                    "opt.folding_that_fails_is_zero",
+                    result.ok(),
+                    Some(result.unwrap_or(Value::Integer(0)))
+                )
+                .filter(is_small)
+            }
+            ExpressionKind::Field { place, of } => match self.known(node, *of)? {
+                Value::Record(fields) => fields.get(*place as usize).cloned(),
+                _ => None,
+            },
+            ExpressionKind::Let { body, .. } => self.known(node, *body),
+            _ => None,
+        }
+    }
+}
+
+fn is_small(value: &Value) -> bool {
+    match value {
+        Value::Text(text) => text.len() <= MOST_PARTS,
+        Value::Bytes(bytes) => bytes.len() <= MOST_PARTS,
+        Value::Array(items) | Value::Record(items) => items.len() <= MOST_PARTS && items.iter().all(is_small),
+        Value::Set(members) => members.len() <= MOST_PARTS,
+        Value::Map(map) => map.keys().len() <= MOST_PARTS && map.values().iter().all(is_small),
+        Value::Json(_) | Value::Type(_) | Value::Pattern(_) => false,
+        _ => true,
+    }
+}
+
+impl Visitor for Folding {
+    fn leave(&mut self, node: &mut Node, index: ExpressionIndex) {
+        if is_reference(kind(node, index)) {
+            return;
+        }
+        // A `let` whose value may fail must evaluate it, whatever its body is.
+        if let ExpressionKind::Let { value, .. } = kind(node, index)
+            && !safety::is_safe(node, &Facts::default(), *value)
+        {
+            return;
+        }
+        if let Some(value) = self.computed(node, index) {
+            replace(node, index, value);
+            return;
+        }
+        // A side that decides, behind one that cannot fail.
+        let decided = match kind(node, index) {
+            ExpressionKind::And(left, right) if known_boolean(node, *right) == Some(false) => {
+                Some((*left, false))
+            }
+            ExpressionKind::Or(left, right) if known_boolean(node, *right) == Some(true) => {
+                Some((*left, true))
+            }
+            _ => None,
+        };
+        if let Some((left, value)) = decided
+            && planted!(
+                "opt.side_that_decides_hides_a_failure",
+                safety::is_safe(node, &Facts::default(), left),
+                true
+            )
+        {
+            replace(
+                node,
+                index,
+                planted!(
+                    "opt.side_that_decides_is_turned_round",
+                    Value::Boolean(value),
+                    Value::Boolean(!value)
+                ),
+            );
+        }
+    }
+
+    fn step(&mut self, node: &Node, place: usize, value: Option<ExpressionIndex>) {
+        if let Some(value) = value.and_then(|value| self.known(node, value)) {
+            self.steps.insert(place, value);
+        }
+    }
+
+    fn bind(&mut self, node: &Node, local: usize, value: ExpressionIndex) {
+        if let Some(value) = self.known(node, value) {
+            self.locals.insert(local, value);
+        }
+    }
+}

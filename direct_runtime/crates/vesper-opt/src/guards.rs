@@ -1,0 +1,121 @@
+//! Guards are asked once: a condition that a contract, a `require`, a test further out or an arm that left has settled is
+//! not evaluated again. (Guards that no round of a loop can change are moved out of it by `invariants`.)
+
+use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::{Node, Op, Type, Value, planted};
+
+use crate::numbering::{Number, Numbers};
+use crate::safety::is_safe;
+use crate::walk::{Scoped, Visitor, walk};
+use crate::{Facts, forwarded, is_reference, kind, replace, type_of};
+
+/// Puts the outcome of every guard that is settled already in its place.
+pub(crate) fn remember(node: &mut Node, facts: &Facts) {
+    let numbers = Numbers::of(node, facts);
+    let mut guards = Guards {
+        numbers,
+        facts,
+        known: Scoped::new(),
+    };
+    walk(node, Some(facts), &mut guards);
+}
+
+struct Guards<'a> {
+    numbers: Numbers,
+    facts: &'a Facts,
+    known: Scoped<Number, bool>,
+}
+
+/// The comparison that holds exactly where this one does not. Not those of floats: NaN is neither less nor not less.
+fn opposite(op: Op) -> Option<Op> {
+    Some(match op {
+        Op::IntegerEqual => Op::IntegerNotEqual,
+        Op::IntegerNotEqual => Op::IntegerEqual,
+        Op::IntegerLess => planted!(
+            "opt.opposite_of_less_is_greater",
+            Op::IntegerGreaterOrEqual,
+            Op::IntegerGreater
+        ),
+        Op::IntegerGreaterOrEqual => Op::IntegerLess,
+        Op::IntegerGreater => Op::IntegerLessOrEqual,
+        Op::IntegerLessOrEqual => Op::IntegerGreater,
+        Op::DecimalEqual => Op::DecimalNotEqual,
+        Op::DecimalNotEqual => Op::DecimalEqual,
+        Op::DecimalLess => Op::DecimalGreaterOrEqual,
+        Op::DecimalGreaterOrEqual => Op::DecimalLess,
+        Op::DecimalGreater => Op::DecimalLessOrEqual,
+        Op::DecimalLessOrEqual => planted!(
+            "opt.opposite_of_at_most_is_less",
+            Op::DecimalGreater,
+            Op::DecimalLess
+        ),
+        Op::EnumEqual => Op::EnumNotEqual,
+        Op::EnumNotEqual => Op::EnumEqual,
+        Op::TextEqual => Op::TextNotEqual,
+        Op::TextNotEqual => Op::TextEqual,
+        Op::BooleanEqual => Op::BooleanNotEqual,
+        Op::BooleanNotEqual => Op::BooleanEqual,
+        Op::OptionalIsNull => Op::OptionalIsNotNull,
+        Op::OptionalIsNotNull => Op::OptionalIsNull,
+        _ => return None,
+    })
+}
+
+impl Visitor for Guards<'_> {
+    fn leave(&mut self, node: &mut Node, index: ExpressionIndex) {
+        if is_reference(kind(node, index)) || !matches!(type_of(node, index), Some(Type::Boolean)) {
+            return;
+        }
+        let Some(number) = self.numbers.get(node, index) else {
+            return;
+        };
+        if let Some(known) = self.known.get(&number)
+            && is_safe(node, self.facts, index)
+        {
+            let known = planted!("opt.settled_guards_hold", *known, true);
+            replace(node, index, Value::Boolean(known));
+        }
+    }
+
+    fn open(&mut self) {
+        self.known.open();
+    }
+
+    fn close(&mut self) {
+        planted!("opt.guards_outlive_their_scope", self.known.close(), ());
+    }
+
+    fn assume(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
+        let condition = forwarded(node, condition);
+        if let Some(number) = self.numbers.get(node, condition) {
+            self.known.put(number, is);
+        }
+        match kind(node, condition) {
+            ExpressionKind::And(left, right) if is => {
+                self.assume(node, *left, true);
+                self.assume(node, *right, true);
+            }
+            ExpressionKind::Or(left, right) if planted!("opt.or_that_holds_tells_of_both", !is, true) => {
+                self.assume(node, *left, is);
+                self.assume(node, *right, is);
+            }
+            ExpressionKind::Call {
+                op: Op::BooleanNot,
+                args,
+            } => {
+                if let [of] = args.as_slice() {
+                    self.assume(node, *of, !is);
+                }
+            }
+            ExpressionKind::Call { op, args } => {
+                let numbers = args.iter().map(|arg| self.numbers.get(node, *arg));
+                if let (Some(opposite), Some(numbers)) = (opposite(*op), numbers.collect::<Option<Vec<_>>>())
+                    && let Some(number) = self.numbers.of_call(opposite, numbers)
+                {
+                    self.known.put(number, !is);
+                }
+            }
+            _ => {}
+        }
+    }
+}

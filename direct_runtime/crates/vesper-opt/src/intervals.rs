@@ -1,0 +1,519 @@
+//! Interval analysis: where numbers lie, from contracts, conditions and arithmetic. Sums that cannot overflow are noted,
+//! and comparisons and clauses that can only come out in one way are settled.
+//!
+//! The state of a loop is guessed, and a guess counts when a walk through the whole node confirms it: what a round makes
+//! of the guess lies within it, or the state moves by so much a round that all rounds together stay within it. Guesses
+//! that are not confirmed are widened, in the end to everything.
+
+use std::collections::HashMap;
+
+use vesper_ir::flow::{Loop, NamedValue};
+use vesper_ir::limits::ITEMS;
+use vesper_ir::node::{ExpressionIndex, ExpressionKind, ForKind};
+use vesper_ir::{Node, Op, Type, Value, planted};
+
+use crate::safety::is_safe;
+use crate::walk::{Scoped, Visitor, walk};
+use crate::{Facts, forwarded, kind, replace, type_of};
+
+mod range;
+
+use range::Range;
+
+/// Walks that may widen a guess to what they found; the next one takes the rounds into account, the last gives up.
+const GROWING: usize = 2;
+const GUESSES: usize = 8;
+
+/// Notes calls that cannot overflow and settles comparisons.
+pub(crate) fn prove(node: &mut Node, facts: &mut Facts) {
+    let mut guesses: HashMap<usize, Range> = HashMap::new();
+    for attempt in 0..GUESSES {
+        let mut trial = Intervals::new(node, facts, &guesses, false);
+        walk(node, None, &mut trial);
+        let found = trial.found;
+        let mut is_confirmed = true;
+        for state in found {
+            if state.is_confirmed {
+                continue;
+            }
+            is_confirmed = planted!("opt.guesses_are_not_confirmed", false, true);
+            let wider = match attempt {
+                tried if tried < GROWING => state.seen,
+                tried if tried == GROWING => state.by_rounds.unwrap_or(state.widest),
+                _ => state.widest,
+            };
+            guesses.insert(state.local, wider);
+        }
+        if is_confirmed {
+            let mut last = Intervals::new(node, facts, &guesses, true);
+            walk(node, None, &mut last);
+            facts.proven = last.proven;
+            return;
+        }
+    }
+    // Not reached: what is widest is confirmed. Without a confirmed guess nothing is proven.
+}
+
+/// What a range is known of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Name {
+    Input(usize),
+    Step(usize),
+    Local(usize),
+    Output(usize),
+    /// A part of the record of a loop.
+    Field(usize, u32),
+}
+
+/// What a walk found about a part of a loop's state.
+struct Found {
+    local: usize,
+    is_confirmed: bool,
+    /// The guess, and what a round made of it.
+    seen: Range,
+    /// Where all rounds together end up, if each moves it by a known distance.
+    by_rounds: Option<Range>,
+    widest: Range,
+}
+
+struct Intervals<'a> {
+    guesses: &'a HashMap<usize, Range>,
+    facts: Facts,
+    /// True in the walk that writes down what it finds.
+    is_last: bool,
+    ranges: Vec<Range>,
+    known: Scoped<Name, Range>,
+    nexts: HashMap<usize, Range>,
+    found: Vec<Found>,
+    outputs: HashMap<usize, Range>,
+    proven: std::collections::BTreeSet<ExpressionIndex>,
+}
+
+impl<'a> Intervals<'a> {
+    fn new(node: &Node, facts: &Facts, guesses: &'a HashMap<usize, Range>, is_last: bool) -> Self {
+        Self {
+            guesses,
+            facts: facts.clone(),
+            is_last,
+            ranges: vec![Range::Any; node.expressions.len()],
+            known: Scoped::new(),
+            nexts: HashMap::new(),
+            found: Vec::new(),
+            outputs: HashMap::new(),
+            proven: std::collections::BTreeSet::new(),
+        }
+    }
+
+    fn range(&self, node: &Node, index: ExpressionIndex) -> Range {
+        let index = forwarded(node, index);
+        match self.ranges.get(index as usize) {
+            Some(Range::Any) | None => widest(type_of(node, index)),
+            Some(range) => range.clone(),
+        }
+    }
+
+    fn of_name(&self, node: &Node, index: ExpressionIndex, name: Name) -> Range {
+        let known = self.known.get(&name).cloned();
+        known.unwrap_or_else(|| widest(type_of(node, index)))
+    }
+
+    fn computed(&self, node: &Node, index: ExpressionIndex) -> Range {
+        let get = |part: &ExpressionIndex| self.range(node, *part);
+        match kind(node, index) {
+            ExpressionKind::Literal(value) => Range::of(value),
+            ExpressionKind::Constant(place) => node
+                .constants
+                .get(*place)
+                .map_or(Range::Any, |own| Range::of(&own.value)),
+            ExpressionKind::If { then, otherwise, .. } => get(then).hull(&get(otherwise)),
+            ExpressionKind::Let { body, .. } => get(body),
+            ExpressionKind::For { parts, .. } if parts.kind == ForKind::Count => items(),
+            ExpressionKind::Call { op, args } => match (op, args.as_slice()) {
+                (Op::IntegerAdd | Op::DecimalAdd, [left, right]) => get(left).add(&get(right)),
+                (Op::IntegerSubtract | Op::DecimalSubtract, [left, right]) => get(left).subtract(&get(right)),
+                (Op::IntegerMultiply | Op::DecimalMultiply, [left, right]) => get(left).multiply(&get(right)),
+                (Op::IntegerNegate | Op::DecimalNegate, [of]) => get(of).negate(),
+                (Op::IntegerAbs | Op::DecimalAbs, [of]) => {
+                    let (own, other) = (get(of), get(of).negate());
+                    let zero = match own {
+                        Range::Integer(..) => Range::Integer(0, 0),
+                        _ => Range::of(&Value::Decimal(0.into())),
+                    };
+                    own.hull(&other).at_least(&zero, false)
+                }
+                (Op::IntegerBitAnd, [left, right]) => bit_and(&get(left), &get(right)),
+                (Op::IntegerMod, [_, by]) => match get(by) {
+                    Range::Integer(low, high) if low > 0 => Range::Integer(0, high - 1),
+                    _ => Range::Any,
+                },
+                (Op::IntegerRem, [_, by]) => match get(by) {
+                    Range::Integer(low, high) if low > 0 => Range::Integer(1 - high, high - 1),
+                    _ => Range::Any,
+                },
+                (Op::DecimalFromInteger, [of]) => match get(of) {
+                    Range::Integer(low, high) => {
+                        let decimal = |bound: i128| Some(vesper_ir::Decimal::whole(bound));
+                        Range::Decimal(decimal(low), decimal(high))
+                    }
+                    _ => Range::Any,
+                },
+                (Op::ArrayLength | Op::ArrayCount | Op::SetLength | Op::MapLength, [_]) => items(),
+                (Op::TextLength | Op::BytesLength, [_]) => Range::Integer(0, i128::from(i64::MAX)),
+                _ => Range::Any,
+            },
+            other => match name_of(node, other) {
+                Some(name) => self.of_name(node, index, name),
+                None => Range::Any,
+            },
+        }
+    }
+
+    /// How far a value is from that of a local, where it is that local and something more.
+    fn distance(&self, node: &Node, index: ExpressionIndex, local: usize) -> Option<Range> {
+        let index = forwarded(node, index);
+        match kind(node, index) {
+            ExpressionKind::Local(own) if *own == local => Some(Range::Integer(0, 0)),
+            ExpressionKind::If { then, otherwise, .. } => {
+                let then = self.distance(node, *then, local)?;
+                Some(then.hull(&self.distance(node, *otherwise, local)?))
+            }
+            ExpressionKind::Call { op, args } => match (op, args.as_slice()) {
+                (Op::IntegerAdd, [left, right]) => {
+                    let by = self.distance(node, *left, local);
+                    match by {
+                        Some(by) => Some(by.add(&self.range(node, *right))),
+                        None => Some(self.distance(node, *right, local)?.add(&self.range(node, *left))),
+                    }
+                }
+                (Op::IntegerSubtract, [left, right]) => Some(
+                    self.distance(node, *left, local)?
+                        .subtract(&self.range(node, *right)),
+                ),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What a comparison comes to, where that is certain.
+    fn settled(&self, node: &Node, index: ExpressionIndex) -> Option<bool> {
+        let ExpressionKind::Call { op, args } = kind(node, index) else {
+            return None;
+        };
+        let [left, right] = args.as_slice() else {
+            return None;
+        };
+        let relation = Relation::of(*op)?;
+        let (left, right) = (self.range(node, *left), self.range(node, *right));
+        relation.settled(&left, &right)
+    }
+
+    /// What a condition that is known says about what it compares.
+    fn refine(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
+        let ExpressionKind::Call { op, args } = kind(node, condition) else {
+            return;
+        };
+        if let (Op::BooleanNot, [of]) = (op, args.as_slice()) {
+            self.assume(node, *of, !is);
+        }
+        let (Some(relation), [left, right]) = (Relation::of(*op), args.as_slice()) else {
+            return;
+        };
+        let Some(relation) = (if is { Some(relation) } else { relation.opposite() }) else {
+            return;
+        };
+        let (of_left, of_right) = (self.range(node, *left), self.range(node, *right));
+        self.narrow(node, *left, &relation.narrowed(&of_left, &of_right));
+        if let Some(turned) = relation.turned() {
+            self.narrow(node, *right, &turned.narrowed(&of_right, &of_left));
+        }
+    }
+
+    fn narrow(&mut self, node: &Node, index: ExpressionIndex, range: &Range) {
+        if let Some(name) = name_of(node, kind(node, forwarded(node, index)))
+            && !matches!(range, Range::Any)
+        {
+            self.known.put(name, range.clone());
+        }
+    }
+}
+
+/// How two numbers compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+    Equal,
+    Differs,
+}
+
+impl Relation {
+    /// That of an operation on integers or decimals; floats may be NaN.
+    fn of(op: Op) -> Option<Self> {
+        Some(match op {
+            Op::IntegerLess | Op::DecimalLess => Self::Less,
+            Op::IntegerLessOrEqual | Op::DecimalLessOrEqual => Self::AtMost,
+            Op::IntegerGreater | Op::DecimalGreater => Self::Greater,
+            Op::IntegerGreaterOrEqual | Op::DecimalGreaterOrEqual => Self::AtLeast,
+            Op::IntegerEqual | Op::DecimalEqual => Self::Equal,
+            Op::IntegerNotEqual | Op::DecimalNotEqual => Self::Differs,
+            _ => return None,
+        })
+    }
+
+    fn opposite(self) -> Option<Self> {
+        match self {
+            Self::Less => Some(planted!("opt.not_less_is_greater", Self::AtLeast, Self::Greater)),
+            Self::AtMost => Some(Self::Greater),
+            Self::Greater => Some(Self::AtMost),
+            Self::AtLeast => Some(Self::Less),
+            Self::Differs => Some(Self::Equal),
+            Self::Equal => None,
+        }
+    }
+
+    /// The relation of the second to the first.
+    fn turned(self) -> Option<Self> {
+        match self {
+            Self::Less => Some(Self::Greater),
+            Self::AtMost => Some(Self::AtLeast),
+            Self::Greater => Some(Self::Less),
+            Self::AtLeast => Some(Self::AtMost),
+            Self::Equal => Some(Self::Equal),
+            Self::Differs => None,
+        }
+    }
+
+    /// What is left of the first range where the relation holds.
+    fn narrowed(self, left: &Range, right: &Range) -> Range {
+        match self {
+            Self::Less => left.at_most(right, true),
+            Self::AtMost => left.at_most(right, false),
+            Self::Greater => left.at_least(right, true),
+            Self::AtLeast => left.at_least(right, false),
+            Self::Equal => left.at_most(right, false).at_least(right, false),
+            Self::Differs => left.clone(),
+        }
+    }
+
+    fn settled(self, left: &Range, right: &Range) -> Option<bool> {
+        let (holds, fails) = match self {
+            Self::Less => (left.is_below(right, false), right.is_below(left, true)),
+            Self::AtMost => (left.is_below(right, true), right.is_below(left, false)),
+            Self::Greater => (right.is_below(left, false), left.is_below(right, true)),
+            Self::AtLeast => (right.is_below(left, true), left.is_below(right, false)),
+            Self::Equal => (false, left.is_below(right, false) || right.is_below(left, false)),
+            Self::Differs => (left.is_below(right, false) || right.is_below(left, false), false),
+        };
+        match (holds, fails) {
+            (true, false) => Some(true),
+            (false, true) => Some(false),
+            // Both where a range is empty: nobody comes there.
+            _ => None,
+        }
+    }
+}
+
+fn name_of(node: &Node, kind_of: &ExpressionKind) -> Option<Name> {
+    Some(match kind_of {
+        ExpressionKind::Input(place) => Name::Input(*place),
+        ExpressionKind::Step(place) => Name::Step(*place),
+        ExpressionKind::Local(place) => Name::Local(*place),
+        ExpressionKind::Output(place) => Name::Output(*place),
+        ExpressionKind::Field { place, of } => match kind(node, *of) {
+            ExpressionKind::Step(step) => Name::Field(*step, *place),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// Everything that a value of this type may be.
+fn widest(ty: Option<&Type>) -> Range {
+    match ty {
+        Some(Type::Integer) => Range::INTEGER,
+        Some(Type::Decimal) => Range::DECIMAL,
+        _ => Range::Any,
+    }
+}
+
+/// How many items a collection may have.
+fn items() -> Range {
+    Range::Integer(0, i128::try_from(ITEMS).unwrap_or(i128::from(i64::MAX)))
+}
+
+fn bit_and(left: &Range, right: &Range) -> Range {
+    let most = |range: &Range| match range {
+        Range::Integer(low, high) if *low >= 0 => Some(*high),
+        _ => None,
+    };
+    match (most(left), most(right)) {
+        (Some(left), Some(right)) => Range::Integer(0, left.min(right)),
+        (Some(most), None) | (None, Some(most)) => Range::Integer(0, most),
+        (None, None) => Range::INTEGER,
+    }
+}
+
+impl Visitor for Intervals<'_> {
+    fn leave(&mut self, node: &mut Node, index: ExpressionIndex) {
+        let mut range = self.computed(node, index);
+        if let ExpressionKind::Call { op, .. } = kind(node, index)
+            && matches!(
+                op,
+                Op::IntegerAdd
+                    | Op::IntegerSubtract
+                    | Op::IntegerMultiply
+                    | Op::IntegerNegate
+                    | Op::IntegerAbs
+            )
+        {
+            if range.fits() {
+                self.proven.insert(index);
+                self.facts.proven.insert(index);
+            } else if let Range::Integer(low, high) = range {
+                // Whoever comes past it has not overflowed.
+                range = Range::Integer(low.max(i128::from(i64::MIN)), high.min(i128::from(i64::MAX)));
+            }
+        }
+        if let Some(place) = self.ranges.get_mut(index as usize) {
+            *place = range;
+        }
+        if self.is_last
+            && let Some(value) = self.settled(node, index)
+            && is_safe(node, &self.facts, index)
+        {
+            replace(node, index, Value::Boolean(value));
+        }
+    }
+
+    fn open(&mut self) {
+        self.known.open();
+    }
+
+    fn close(&mut self) {
+        planted!("opt.ranges_outlive_their_scope", self.known.close(), ());
+    }
+
+    fn assume(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
+        let condition = forwarded(node, condition);
+        match kind(node, condition) {
+            ExpressionKind::And(left, right) if is => {
+                self.assume(node, *left, true);
+                self.assume(node, *right, true);
+            }
+            ExpressionKind::Or(left, right) if !is => {
+                self.assume(node, *left, false);
+                self.assume(node, *right, false);
+            }
+            _ => self.refine(node, condition, is),
+        }
+    }
+
+    fn step(&mut self, node: &Node, place: usize, value: Option<ExpressionIndex>) {
+        if let Some(value) = value {
+            let range = self.range(node, value);
+            self.known.put(Name::Step(place), range);
+        }
+    }
+
+    fn bind(&mut self, node: &Node, local: usize, value: ExpressionIndex) {
+        let range = self.range(node, value);
+        self.known.put(Name::Local(local), range);
+    }
+
+    fn item(&mut self, node: &Node, local: usize, over: ExpressionIndex) {
+        // The bounds of a range, whichever way it goes.
+        if let ExpressionKind::Call {
+            op: Op::ArrayRange,
+            args,
+        } = kind(node, forwarded(node, over))
+            && let [start, end, _] = args.as_slice()
+        {
+            let range = self.range(node, *start).hull(&self.range(node, *end));
+            self.known.put(Name::Local(local), range);
+        }
+    }
+
+    fn state(&mut self, node: &Node, local: usize, first: ExpressionIndex) {
+        let of_first = self.range(node, first);
+        let guess = self.guesses.get(&local).cloned().unwrap_or(of_first);
+        self.known.put(Name::Local(local), guess);
+    }
+
+    fn next(&mut self, node: &Node, repeated: &Loop) {
+        for variable in &repeated.state {
+            let Some(local) = node.loop_local(variable.local) else {
+                continue;
+            };
+            let next = repeated.next.iter().find(|(number, _)| *number == variable.local);
+            let first = self.range(node, variable.value);
+            let guess = self.guesses.get(&local).cloned().unwrap_or_else(|| first.clone());
+            let mut seen = guess.hull(&first);
+            let mut by_rounds = None;
+            if let Some((_, next)) = next {
+                seen = seen.hull(&self.range(node, *next));
+                by_rounds = self.distance(node, *next, local).map(|by| {
+                    let still = Range::Integer(0, 0);
+                    let rounds = Range::Integer(
+                        0,
+                        planted!("opt.a_loop_has_one_round", i128::from(repeated.max), 1),
+                    );
+                    first.add(&by.hull(&still).multiply(&rounds))
+                });
+            }
+            let is_confirmed = seen.is_within(&guess)
+                || by_rounds
+                    .as_ref()
+                    .is_some_and(|by_rounds| by_rounds.is_within(&guess));
+            let widest = widest(type_of(node, variable.value));
+            self.nexts.insert(local, guess);
+            self.found.push(Found {
+                local,
+                is_confirmed,
+                seen,
+                by_rounds: by_rounds.filter(Range::fits),
+                widest,
+            });
+        }
+        // `stop_when` sees the next values, which the guess covers, and nothing that was said about the old ones.
+        for variable in &repeated.state {
+            if let Some(local) = node.loop_local(variable.local) {
+                let range = self.nexts.get(&local).cloned().unwrap_or(Range::Any);
+                self.known.put(Name::Local(local), range);
+            }
+        }
+    }
+
+    fn looped(&mut self, node: &Node, place: usize, repeated: &Loop) {
+        for (field, variable) in (0..).zip(&repeated.state) {
+            let range = node
+                .loop_local(variable.local)
+                .and_then(|local| self.nexts.get(&local));
+            if let Some(range) = range.cloned() {
+                self.known.put(Name::Field(place, field), range);
+            }
+        }
+    }
+
+    fn returned(&mut self, node: &Node, success: &[NamedValue]) {
+        for (place, (_, value)) in success.iter().enumerate() {
+            let range = self.range(node, *value);
+            let all = match self.outputs.get(&place) {
+                Some(known) => planted!("opt.only_the_last_return_counts", known.hull(&range), range),
+                None => range,
+            };
+            self.outputs.insert(place, all);
+        }
+    }
+
+    fn after_body(&mut self, node: &Node, is_post: bool) {
+        for (place, range) in &self.outputs {
+            // In invariants of a node with errors an output may be null.
+            let is_there = is_post || node.errors.is_empty();
+            let range = if is_there { range.clone() } else { Range::Any };
+            self.known.put(Name::Output(*place), range);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Loop-invariant code: what no round of a loop changes is computed once, before the first round.
+//!
+//! Only what cannot fail and spends nothing: a loop without rounds would not have evaluated it. Conditions are the guards'
+//! half of this rule, everything else is its own.
+
+use std::collections::HashSet;
+
+use vesper_ir::flow::{Block, Loop, Statement};
+use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::{Node, Type, planted};
+
+use crate::common::is_test;
+use crate::safety::{is_safe, parts_of, reached};
+use crate::{Facts, LoopPlace, Rule, Rules, forwarded, is_reference, kind, type_of};
+
+/// Notes what is computed before the rounds of loops, of the outermost ones first.
+pub(crate) fn hoist(node: &mut Node, facts: &mut Facts, rules: Rules) {
+    let body = std::mem::take(&mut node.body);
+    let mut search = Search { node, facts, rules };
+    let clauses = [
+        &node.constraints,
+        &node.preconditions,
+        &node.postconditions,
+        &node.invariants,
+    ];
+    for clause in clauses.into_iter().flatten() {
+        search.expression(*clause);
+    }
+    search.block(&body);
+    node.body = body;
+}
+
+/// What changes from round to round.
+#[derive(Default)]
+struct Changing {
+    locals: HashSet<usize>,
+    steps: HashSet<usize>,
+}
+
+struct Search<'a> {
+    node: &'a Node,
+    facts: &'a mut Facts,
+    rules: Rules,
+}
+
+impl Search<'_> {
+    fn block(&mut self, block: &Block) {
+        for statement in block {
+            match statement {
+                Statement::Branch(branch) => {
+                    for arm in &branch.arms {
+                        self.expression(arm.when);
+                        self.block(&arm.body);
+                        self.expressions(arm.value);
+                    }
+                    self.block(&branch.otherwise);
+                    self.expressions(branch.otherwise_value);
+                }
+                Statement::Loop(repeated) => self.repeated(repeated),
+                other => self.expressions(values_of(other)),
+            }
+            for handler in statement.handlers() {
+                self.block(&handler.body);
+                self.expressions(handler.value);
+            }
+        }
+    }
+
+    fn expressions(&mut self, values: impl IntoIterator<Item = ExpressionIndex>) {
+        for value in values {
+            self.expression(value);
+        }
+    }
+
+    fn repeated(&mut self, repeated: &Loop) {
+        let mut values = Vec::new();
+        let mut steps = Vec::new();
+        values.extend([repeated.filter, repeated.condition].into_iter().flatten());
+        everything(&repeated.body, &mut values, &mut steps);
+        values.extend(repeated.collect);
+        values.extend(repeated.next.iter().map(|(_, value)| *value));
+        values.extend(repeated.stop_when);
+
+        let mut changing = Changing::default();
+        let state = repeated.state.iter().map(|variable| &variable.local);
+        let numbers = repeated.locals.iter().chain(state);
+        let locals = numbers.filter_map(|number| self.node.loop_local(*number));
+        planted!(
+            "opt.state_of_a_loop_never_changes",
+            changing.locals.extend(locals),
+            drop(locals)
+        );
+        let places = steps.iter().filter_map(|name| self.node.step_place(name));
+        planted!(
+            "opt.steps_of_a_loop_never_change",
+            changing.steps.extend(places),
+            drop(places)
+        );
+        for value in &values {
+            self.bound(*value, &mut changing);
+        }
+        self.expressions(repeated.over);
+        self.expressions(repeated.state.iter().map(|variable| variable.value));
+        if let Some(place) = self.node.step_place(&repeated.name) {
+            self.rounds(LoopPlace::Statement(place), &values, &changing);
+        }
+        // Loops inside, for what they do not share with the one around them.
+        self.expressions([repeated.filter, repeated.condition].into_iter().flatten());
+        self.block(&repeated.body);
+        self.expressions(repeated.collect);
+        self.expressions(repeated.next.iter().map(|(_, value)| *value));
+        self.expressions(repeated.stop_when);
+    }
+
+    /// The loops in an expression.
+    fn expression(&mut self, index: ExpressionIndex) {
+        let node = self.node;
+        let index = forwarded(node, index);
+        if self.facts.held.contains_key(&index) {
+            return;
+        }
+        if let ExpressionKind::For {
+            item,
+            entry_value,
+            so_far,
+            parts,
+        } = kind(node, index)
+        {
+            let optional = [parts.filter, parts.key, Some(parts.value)];
+            let values: Vec<_> = optional.into_iter().flatten().collect();
+            let mut changing = Changing::default();
+            changing
+                .locals
+                .insert(planted!("opt.item_of_a_loop_never_changes", *item, usize::MAX));
+            changing
+                .locals
+                .extend([*entry_value, *so_far].into_iter().flatten());
+            for value in &values {
+                self.bound(*value, &mut changing);
+            }
+            self.rounds(LoopPlace::For(index), &values, &changing);
+        }
+        for part in parts_of(kind(node, index)) {
+            self.expression(part);
+        }
+    }
+
+    /// The locals that are bound inside an expression.
+    fn bound(&self, value: ExpressionIndex, changing: &mut Changing) {
+        let mut found = Vec::new();
+        reached(self.node, value, &mut found);
+        for index in found {
+            match kind(self.node, index) {
+                ExpressionKind::Let { local, .. } => {
+                    changing.locals.insert(*local);
+                }
+                ExpressionKind::For {
+                    item,
+                    entry_value,
+                    so_far,
+                    ..
+                } => {
+                    let locals = [Some(*item), *entry_value, *so_far];
+                    changing.locals.extend(locals.into_iter().flatten());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn rounds(&mut self, place: LoopPlace, values: &[ExpressionIndex], changing: &Changing) {
+        let mut found = Vec::new();
+        for value in values {
+            self.largest(*value, changing, &mut found);
+        }
+        for index in &found {
+            let held = self.facts.new_place();
+            self.facts.held.insert(*index, held);
+        }
+        if !found.is_empty() {
+            self.facts.before.insert(place, found);
+        }
+    }
+
+    /// The largest expressions that do not change.
+    fn largest(&self, index: ExpressionIndex, changing: &Changing, found: &mut Vec<ExpressionIndex>) {
+        let index = forwarded(self.node, index);
+        let kind = kind(self.node, index);
+        if is_reference(kind) || self.facts.held.contains_key(&index) {
+            return;
+        }
+        if self.is_worth_it(index, kind)
+            && self.is_still(index, changing)
+            && is_safe(self.node, self.facts, index)
+        {
+            found.push(index);
+            return;
+        }
+        for part in parts_of(kind) {
+            self.largest(part, changing, found);
+        }
+    }
+
+    fn is_worth_it(&self, index: ExpressionIndex, kind: &ExpressionKind) -> bool {
+        let rule = match type_of(self.node, index) {
+            Some(Type::Boolean) => Rule::Guards,
+            // What may be large is made where it is used, and perhaps nowhere.
+            Some(Type::Array(_) | Type::Set(_) | Type::Map(_) | Type::Json | Type::Record(_)) | None => {
+                return false;
+            }
+            Some(_) => Rule::Invariants,
+        };
+        // A jump compares numbers by itself: it would only read the outcome instead.
+        let is_free = matches!(kind, ExpressionKind::Call { op, .. } if is_test(*op));
+        self.rules.has(rule) && !is_free && !matches!(kind, ExpressionKind::Let { .. })
+    }
+
+    fn is_still(&self, index: ExpressionIndex, changing: &Changing) -> bool {
+        let mut found = Vec::new();
+        reached(self.node, index, &mut found);
+        found.iter().all(|part| match kind(self.node, *part) {
+            ExpressionKind::Local(local) => !changing.locals.contains(local),
+            ExpressionKind::Step(step) => !changing.steps.contains(step),
+            _ => true,
+        })
+    }
+}
+
+/// The expressions of a statement that is no branch and no loop.
+fn values_of(statement: &Statement) -> Vec<ExpressionIndex> {
+    match statement {
+        Statement::Step { value, .. } => vec![*value],
+        Statement::Return { success: values } | Statement::Raise { error: values } => {
+            values.iter().map(|(_, value)| *value).collect()
+        }
+        Statement::Require { holds } => vec![*holds],
+        Statement::Request(request) => {
+            let arguments = request.arguments.iter().map(|(_, value)| *value);
+            request.key.into_iter().chain(arguments).collect()
+        }
+        Statement::Call(call) => call.inputs.iter().map(|(_, value)| *value).collect(),
+        Statement::Branch(_) | Statement::Loop(_) => Vec::new(),
+    }
+}
+
+/// All expressions and all names of a block and the blocks in it.
+fn everything(block: &Block, values: &mut Vec<ExpressionIndex>, names: &mut Vec<std::sync::Arc<str>>) {
+    for statement in block {
+        names.extend(statement.name().cloned());
+        values.extend(values_of(statement));
+        match statement {
+            Statement::Branch(branch) => {
+                for arm in &branch.arms {
+                    values.push(arm.when);
+                    everything(&arm.body, values, names);
+                    values.extend(arm.value);
+                }
+                everything(&branch.otherwise, values, names);
+                values.extend(branch.otherwise_value);
+            }
+            Statement::Loop(repeated) => {
+                values.extend(repeated.over);
+                values.extend(repeated.state.iter().map(|variable| variable.value));
+                values.extend([repeated.filter, repeated.condition].into_iter().flatten());
+                everything(&repeated.body, values, names);
+                values.extend(repeated.collect);
+                values.extend(repeated.next.iter().map(|(_, value)| *value));
+                values.extend(repeated.stop_when);
+            }
+            _ => {}
+        }
+        for handler in statement.handlers() {
+            everything(&handler.body, values, names);
+            values.extend(handler.value);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Decision tables to jump tables: a chain of tests that begin by comparing one enum or integer with fixed values goes
+//! straight to the first test that may hold.
+//!
+//! A test that is passed over would have been false, and comparing cannot fail, so nobody can tell. What stands behind
+//! the comparison in a test (`kind == a and amount > 3`) is still evaluated, and where it is false the chain goes on as
+//! written.
+
+use std::collections::BTreeMap;
+
+use vesper_ir::flow::{Block, Statement};
+use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::{Node, Op, Value, planted};
+
+use crate::{Case, Facts, Switch, forwarded, kind, known_boolean};
+
+/// Fewer values are told apart as fast by asking for each.
+const LEAST_CASES: usize = 3;
+/// A table has no more places than this.
+const MOST_SPAN: i64 = 256;
+
+/// Notes every chain that a table is made of.
+pub(crate) fn find(node: &mut Node, facts: &mut Facts) {
+    let body = std::mem::take(&mut node.body);
+    in_block(node, facts, &body);
+    node.body = body;
+    // From the last to the first: the outermost choice of a chain comes before those in it.
+    let count = u32::try_from(node.expressions.len()).unwrap_or(u32::MAX);
+    for index in (0..count).rev() {
+        if facts.chained.contains(&index) {
+            continue;
+        }
+        let (arms, _, inner) = chain(node, index, usize::MAX);
+        let conditions: Vec<_> = arms.iter().map(|(condition, _)| *condition).collect();
+        if let (Some(first), Some(switch)) = (conditions.first(), switch(node, &conditions)) {
+            facts.switches.insert(*first, switch);
+            facts.chained.extend(inner);
+        }
+    }
+}
+
+fn in_block(node: &Node, facts: &mut Facts, block: &Block) {
+    for statement in block {
+        match statement {
+            Statement::Branch(branch) => {
+                let conditions: Vec<_> = branch.arms.iter().map(|arm| arm.when).collect();
+                if let (Some(first), Some(switch)) = (conditions.first(), switch(node, &conditions)) {
+                    facts.switches.insert(*first, switch);
+                }
+                for arm in &branch.arms {
+                    in_block(node, facts, &arm.body);
+                }
+                in_block(node, facts, &branch.otherwise);
+            }
+            Statement::Loop(repeated) => in_block(node, facts, &repeated.body),
+            _ => {}
+        }
+        for handler in statement.handlers() {
+            in_block(node, facts, &handler.body);
+        }
+    }
+}
+
+/// A condition and what is chosen where it holds.
+pub type ChainArm = (ExpressionIndex, ExpressionIndex);
+
+/// The arms of a chain of choices, what is chosen where none holds, and the choices after the first. No more arms than
+/// `most`.
+pub fn chain(
+    node: &Node,
+    mut index: ExpressionIndex,
+    most: usize,
+) -> (Vec<ChainArm>, ExpressionIndex, Vec<ExpressionIndex>) {
+    let (mut arms, mut inner) = (Vec::new(), Vec::new());
+    while let ExpressionKind::If {
+        condition,
+        then,
+        otherwise,
+    } = kind(node, index)
+    {
+        if arms.len() == most || known_boolean(node, *condition).is_some() {
+            break;
+        }
+        if !arms.is_empty() {
+            inner.push(index);
+        }
+        arms.push((*condition, *then));
+        index = forwarded(node, *otherwise);
+    }
+    (arms, index, inner)
+}
+
+/// What a test looks at first.
+struct Test {
+    subject: ExpressionIndex,
+    values: Vec<i64>,
+    /// True where that is all it looks at.
+    is_whole: bool,
+}
+
+fn switch(node: &Node, conditions: &[ExpressionIndex]) -> Option<Switch> {
+    let tests: Vec<_> = conditions
+        .iter()
+        .map(|condition| test(node, *condition))
+        .collect();
+    let subject = tests.first()?.as_ref()?.subject;
+    let is_of_subject = |test: &&Test| is_same(node, test.subject, subject);
+    let tests: Vec<_> = tests
+        .iter()
+        .map(|test| test.as_ref().filter(is_of_subject))
+        .collect();
+    let otherwise = tests.iter().position(Option::is_none).unwrap_or(tests.len());
+    let otherwise = planted!("opt.other_values_skip_an_arm", otherwise, tests.len());
+    let mut cases: BTreeMap<i64, Case> = BTreeMap::new();
+    for (arm, test) in tests.iter().enumerate().take(otherwise) {
+        let Some(test) = test else {
+            break;
+        };
+        for value in &test.values {
+            let case = Case {
+                value: *value,
+                arm,
+                is_decided: planted!("opt.the_rest_of_a_test_is_forgotten", test.is_whole, true),
+            };
+            planted!(
+                "opt.the_last_test_of_a_value_wins",
+                {
+                    cases.entry(*value).or_insert(case);
+                },
+                {
+                    cases.insert(*value, case);
+                }
+            );
+        }
+    }
+    let (low, high) = (*cases.keys().next()?, *cases.keys().next_back()?);
+    let is_dense = high.checked_sub(low).is_some_and(|span| span < MOST_SPAN);
+    (cases.len() >= LEAST_CASES && is_dense).then(|| Switch {
+        subject,
+        cases: cases.into_values().collect(),
+        otherwise,
+    })
+}
+
+fn test(node: &Node, condition: ExpressionIndex) -> Option<Test> {
+    match kind(node, forwarded(node, condition)) {
+        ExpressionKind::Call {
+            op: Op::EnumEqual | Op::IntegerEqual,
+            args,
+        } => {
+            let [left, right] = args.as_slice() else {
+                return None;
+            };
+            let (subject, value) = match (fixed(node, *left), fixed(node, *right)) {
+                (None, Some(value)) => (*left, value),
+                (Some(value), None) => (*right, value),
+                _ => return None,
+            };
+            let subject = forwarded(node, subject);
+            is_place(kind(node, subject)).then(|| Test {
+                subject,
+                values: vec![value],
+                is_whole: true,
+            })
+        }
+        ExpressionKind::And(left, _) => test(node, *left).map(|test| Test {
+            is_whole: false,
+            ..test
+        }),
+        ExpressionKind::Or(left, right) => {
+            let (mut left, right) = (test(node, *left)?, test(node, *right)?);
+            let is_union = left.is_whole && right.is_whole && is_same(node, left.subject, right.subject);
+            left.values.extend(planted!(
+                "opt.the_other_half_of_a_test_is_lost",
+                right.values,
+                Vec::new()
+            ));
+            is_union.then_some(left)
+        }
+        _ => None,
+    }
+}
+
+fn fixed(node: &Node, index: ExpressionIndex) -> Option<i64> {
+    match kind(node, forwarded(node, index)) {
+        ExpressionKind::Literal(Value::Integer(value)) => Some(*value),
+        ExpressionKind::Literal(Value::Member(member)) => Some(i64::from(member.0)),
+        _ => None,
+    }
+}
+
+/// True for what has a place that no test changes.
+fn is_place(kind: &ExpressionKind) -> bool {
+    matches!(
+        kind,
+        ExpressionKind::Input(_)
+            | ExpressionKind::Step(_)
+            | ExpressionKind::Local(_)
+            | ExpressionKind::Output(_)
+    )
+}
+
+fn is_same(node: &Node, left: ExpressionIndex, right: ExpressionIndex) -> bool {
+    match (kind(node, left), kind(node, right)) {
+        (ExpressionKind::Input(left), ExpressionKind::Input(right))
+        | (ExpressionKind::Step(left), ExpressionKind::Step(right))
+        | (ExpressionKind::Local(left), ExpressionKind::Local(right))
+        | (ExpressionKind::Output(left), ExpressionKind::Output(right)) => left == right,
+        _ => false,
+    }
+}

@@ -1,0 +1,85 @@
+//! Which expressions cannot fail and spend no fuel: only these may move or vanish.
+
+use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::{Node, planted};
+
+use crate::{Facts, forwarded, kind};
+
+/// True where evaluating the expression does nothing but give a value.
+pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> bool {
+    let index = forwarded(node, index);
+    let all = |parts: &[ExpressionIndex]| parts.iter().all(|part| is_safe(node, facts, *part));
+    match kind(node, index) {
+        ExpressionKind::Literal(_)
+        | ExpressionKind::Input(_)
+        | ExpressionKind::Constant(_)
+        | ExpressionKind::Step(_)
+        | ExpressionKind::Output(_)
+        | ExpressionKind::Error(_)
+        | ExpressionKind::Now
+        | ExpressionKind::Local(_) => true,
+        // An item costs fuel, and the size of what is built may be too large.
+        ExpressionKind::For { .. } | ExpressionKind::Result => false,
+        ExpressionKind::Call { op, args } => {
+            let cannot_fail = op.signature().raises.is_empty() || facts.proven.contains(&index);
+            planted!("opt.what_fails_is_safe", cannot_fail, true) && all(args)
+        }
+        ExpressionKind::If {
+            condition,
+            then,
+            otherwise,
+        } => all(&[*condition, *then, *otherwise]),
+        ExpressionKind::And(left, right) | ExpressionKind::Or(left, right) => {
+            planted!(
+                "opt.right_side_is_always_safe",
+                all(&[*left, *right]),
+                all(&[*left])
+            )
+        }
+        ExpressionKind::Let { value, body, .. } => all(&[*value, *body]),
+        ExpressionKind::Array(parts) | ExpressionKind::Record(parts) => all(parts),
+        ExpressionKind::Field { of, .. } => is_safe(node, facts, *of),
+    }
+}
+
+/// Every expression that evaluating this one may come to, itself last; decided choices are left out.
+pub(crate) fn reached(node: &Node, index: ExpressionIndex, found: &mut Vec<ExpressionIndex>) {
+    let index = forwarded(node, index);
+    for part in parts_of(kind(node, index)) {
+        reached(node, part, found);
+    }
+    found.push(index);
+}
+
+/// The operands of an expression, in order.
+pub(crate) fn parts_of(kind: &ExpressionKind) -> Vec<ExpressionIndex> {
+    match kind {
+        ExpressionKind::Literal(_)
+        | ExpressionKind::Input(_)
+        | ExpressionKind::Constant(_)
+        | ExpressionKind::Step(_)
+        | ExpressionKind::Output(_)
+        | ExpressionKind::Error(_)
+        | ExpressionKind::Now
+        | ExpressionKind::Result
+        | ExpressionKind::Local(_) => Vec::new(),
+        ExpressionKind::Call { args: parts, .. }
+        | ExpressionKind::Array(parts)
+        | ExpressionKind::Record(parts) => parts.clone(),
+        ExpressionKind::If {
+            condition,
+            then,
+            otherwise,
+        } => vec![*condition, *then, *otherwise],
+        ExpressionKind::And(left, right) | ExpressionKind::Or(left, right) => vec![*left, *right],
+        ExpressionKind::Let { value, body, .. } => vec![*value, *body],
+        ExpressionKind::Field { of, .. } => vec![*of],
+        ExpressionKind::For { parts, .. } => {
+            let optional = [parts.with, parts.filter, parts.key];
+            let mut all = vec![parts.over];
+            all.extend(optional.into_iter().flatten());
+            all.push(parts.value);
+            all
+        }
+    }
+}

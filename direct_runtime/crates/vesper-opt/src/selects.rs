@@ -1,0 +1,35 @@
+//! If-conversion: a choice between two values that are there already takes no jump.
+
+use vesper_ir::Node;
+use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+
+use crate::{Facts, forwarded, is_reference, kind};
+
+/// Notes every choice that is a selection.
+pub(crate) fn find(node: &Node, facts: &mut Facts) {
+    for index in (0..).take(node.expressions.len()) {
+        if let Some((condition, _, _)) = selection(node, index)
+            && !facts.chained.contains(&index)
+            && !facts.switches.contains_key(&condition)
+        {
+            facts.selects.insert(index);
+        }
+    }
+}
+
+/// The condition and the two values of a choice, where evaluating both values is no work.
+pub(crate) fn selection(
+    node: &Node,
+    index: ExpressionIndex,
+) -> Option<(ExpressionIndex, ExpressionIndex, ExpressionIndex)> {
+    let ExpressionKind::If {
+        condition,
+        then,
+        otherwise,
+    } = kind(node, index)
+    else {
+        return None;
+    };
+    let is_there = |part: &ExpressionIndex| is_reference(kind(node, forwarded(node, *part)));
+    (is_there(then) && is_there(otherwise)).then_some((*condition, *then, *otherwise))
+}

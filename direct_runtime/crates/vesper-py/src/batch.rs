@@ -1,0 +1,417 @@
+//! Batches: a table of any library that speaks Arrow in, a stream of Arrow out (docs/spec/batches.md).
+//!
+//! The global lock is let go while rows run. It is taken for the rows that end with an error: what an error says is
+//! written by Python, once for those that say the same.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::{CStr, c_void};
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyCapsule, PyDict, PyFloat, PyList, PyString, PyTuple};
+use vesper_arrow::{
+    ArrowError, Cell, Decimals, Ended, Exported, Failed, Form, Options, Part, Plan, RecordBatch,
+    RecordBatchReader, Refusal, SchemaRef, Table, Terms, Told, cell, error_column, json_text, run_parts,
+};
+use vesper_interp::Outcome;
+use vesper_ir::Value;
+
+use crate::decimals::decimals;
+use crate::outcome::{bad_input, fault};
+use crate::program::{Program, limits};
+use crate::times::{date_object, duration_object, timestamp_object};
+
+const STREAM: &CStr = c"arrow_array_stream";
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+
+/// How many parts each thread has before what they came to is given away: enough that threads seldom wait for each
+/// other, and few enough that a stream of any length needs little memory.
+const PARTS_A_THREAD: usize = 4;
+
+/// The rows of a table, run when somebody asks for them.
+#[pyclass(frozen, module = "vesper._direct")]
+pub(crate) struct Batches {
+    reader: Mutex<Option<Reader>>,
+    /// What Python raised while rows ran: the interface of Arrow has room for its text alone.
+    raised: Arc<Mutex<Option<PyErr>>>,
+    names: Vec<String>,
+}
+
+#[pymethods]
+impl Batches {
+    #[new]
+    #[pyo3(signature = (program, table, explain, /, *, form, decimals, keep, error_column, threads, now, fuel, seconds))]
+    #[allow(clippy::too_many_arguments, reason = "each is a word of the caller's")]
+    fn new(
+        py: Python<'_>,
+        program: Py<Program>,
+        table: &Bound<'_, PyAny>,
+        explain: Py<PyAny>,
+        form: &str,
+        decimals: &Bound<'_, PyAny>,
+        keep: Vec<String>,
+        error_column: String,
+        threads: usize,
+        now: Option<&Bound<'_, PyAny>>,
+        fuel: Option<u64>,
+        seconds: Option<f64>,
+    ) -> PyResult<Self> {
+        let own = program.get();
+        own.refuse_effects()?;
+        let mut limits = limits(fuel, seconds)?;
+        // It looks after the lock of the thread that called, and these run on others.
+        limits.watch = None;
+        let terms = Terms {
+            now: own.now(now)?,
+            limits,
+            threads: NonZeroUsize::new(threads)
+                .ok_or_else(|| PyValueError::new_err("a batch needs at least one thread"))?,
+        };
+        let options = Options {
+            form: match form {
+                "typed" => Form::Typed,
+                "spelled" => Form::Spelled,
+                "json" => Form::Json,
+                _ => return Err(PyValueError::new_err("a table is typed, spelled or json")),
+            },
+            decimals: said(decimals)?,
+            keep,
+            error_column,
+        };
+        let table = taken(table)?;
+        let plan =
+            Plan::new(own.compiled(), &table.schema(), &options).map_err(|refusal| refused(py, &refusal))?;
+        let names = plan.schema().fields().iter().map(|field| field.name().clone());
+        let names = names.collect();
+        let raised = Arc::default();
+        let reader = Reader {
+            program,
+            table,
+            plan,
+            terms,
+            explain,
+            ready: VecDeque::new(),
+            told: HashMap::new(),
+            raised: Arc::clone(&raised),
+            is_over: false,
+        };
+        Ok(Self {
+            reader: Mutex::new(Some(reader)),
+            raised,
+            names,
+        })
+    }
+
+    /// The names of the columns of the answer.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.names.clone()
+    }
+
+    /// The answer as a stream, for any library that speaks Arrow. There is one, and it is read once.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // Whoever asks for another schema may cast what comes: the interface allows that it is not followed.
+        let _ = requested_schema;
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let reader = reader.take().ok_or_else(|| {
+            PyValueError::new_err("the answer of a batch is read once, and somebody reads it already")
+        })?;
+        let stream = Exported::new(Box::new(reader)).into_inner();
+        PyCapsule::new_with_value(py, stream, STREAM)
+    }
+
+    /// What Python raised while rows ran; nothing where nothing was.
+    fn raised(&self) -> Option<PyErr> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+fn said(decimals: &Bound<'_, PyAny>) -> PyResult<Decimals> {
+    if decimals.is_none() {
+        return Ok(Decimals::Found);
+    }
+    if decimals.is_instance_of::<PyString>() {
+        return Ok(Decimals::Text);
+    }
+    Ok(Decimals::Said(decimals.extract()?))
+}
+
+/// A `KeyError`-like refusal is made by Python, which knows what names are near.
+fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
+    let names: Vec<String> = match refusal {
+        Refusal::NoInput(names) | Refusal::NoColumn(names) => names.clone(),
+        Refusal::NothingToKeep(name) => vec![name.clone()],
+        _ => Vec::new(),
+    };
+    let kind = match refusal {
+        Refusal::NoInput(_) => "no_input",
+        Refusal::NoColumn(_) => "no_column",
+        Refusal::NothingToKeep(_) => "nothing_to_keep",
+        _ => "other",
+    };
+    match (refusal.to_string(), kind, names).into_pyobject(py) {
+        Ok(told) => PyValueError::new_err(told.unbind()),
+        Err(error) => error,
+    }
+}
+
+fn pointer(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<NonNull<c_void>> {
+    capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))
+}
+
+fn arrow_error(error: &ArrowError) -> PyErr {
+    PyValueError::new_err(format!("the table cannot be read: {error}"))
+}
+
+/// Takes over what a table gives of itself.
+fn taken(table: &Bound<'_, PyAny>) -> PyResult<Table> {
+    let py = table.py();
+    if table.hasattr(intern!(py, "__arrow_c_stream__"))? {
+        let capsule = table.call_method0(intern!(py, "__arrow_c_stream__"))?;
+        let stream = pointer(&capsule, STREAM)?;
+        // SAFETY: a capsule of this name holds such a stream, and it is held here until the stream is taken over.
+        return unsafe { Table::of_stream(stream) }.map_err(|error| arrow_error(&error));
+    }
+    if table.hasattr(intern!(py, "__arrow_c_array__"))? {
+        let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+            table.call_method0(intern!(py, "__arrow_c_array__"))?.extract()?;
+        let (schema, array) = (pointer(&schema, SCHEMA)?, pointer(&array, ARRAY)?);
+        // SAFETY: capsules of these names, which came together and are held here, hold such structures of one array.
+        return unsafe { Table::of_array(schema, array) }.map_err(|error| arrow_error(&error));
+    }
+    Err(PyTypeError::new_err(
+        "a table has a method __arrow_c_stream__ or __arrow_c_array__",
+    ))
+}
+
+/// The answer, made as it is asked for.
+struct Reader {
+    program: Py<Program>,
+    table: Table,
+    plan: Plan,
+    terms: Terms,
+    explain: Py<PyAny>,
+    ready: VecDeque<RecordBatch>,
+    /// What was said of failures that say the same in every row.
+    told: HashMap<String, Told>,
+    raised: Arc<Mutex<Option<PyErr>>>,
+    is_over: bool,
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.plan.schema())
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.is_empty() && !self.is_over {
+            // Whoever asks may hold the global lock or not, on any thread.
+            if let Err(error) = Python::attach(|py| self.go_on(py)) {
+                self.is_over = true;
+                return Some(Err(error));
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
+
+impl Reader {
+    /// Runs the next parts of the table.
+    fn go_on(&mut self, py: Python<'_>) -> Result<(), ArrowError> {
+        let count = self.terms.threads.get() * PARTS_A_THREAD;
+        let Self {
+            program,
+            table,
+            plan,
+            terms,
+            ..
+        } = self;
+        let compiled = program.get().compiled();
+        let ran = py.detach(|| {
+            let parts = table.parts(count)?;
+            run_parts(compiled, plan, parts, terms)
+        });
+        let parts = ran.map_err(|failed| match failed {
+            Failed::Arrow(error) => error,
+            Failed::Engine(message) => foreign(&format!("engine fault: {message}; this is a bug in Vesper")),
+        })?;
+        self.is_over = parts.is_empty();
+        for part in parts {
+            match self.finished(py, part) {
+                Ok(batch) => self.ready.push_back(batch?),
+                Err(error) => return Err(self.keep(py, error)),
+            }
+        }
+        py.check_signals().map_err(|error| self.keep(py, error))
+    }
+
+    fn keep(&self, py: Python<'_>, error: PyErr) -> ArrowError {
+        let told = foreign(&error.value(py).to_string());
+        let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        *raised = Some(error);
+        told
+    }
+
+    /// The rows of a part with what there is to say of those that have an error.
+    fn finished(&mut self, py: Python<'_>, part: Part) -> PyResult<Result<RecordBatch, ArrowError>> {
+        let mut told = Vec::with_capacity(part.errors.len());
+        for (row, ended) in &part.errors {
+            told.push((*row, self.told(py, &part.given, *row, ended)?));
+        }
+        let mut columns = part.columns;
+        Ok(error_column(part.given.num_rows(), &told).and_then(|errors| {
+            columns.push(errors);
+            RecordBatch::try_new(Arc::clone(self.plan.schema()), columns)
+        }))
+    }
+
+    fn told(&mut self, py: Python<'_>, given: &RecordBatch, row: usize, ended: &Ended) -> PyResult<Told> {
+        let shown = self.program.get().shown();
+        let (raw, inputs, same) = match ended {
+            Ended::Misfit(place, value) => return Ok(misfit(self.program.get(), *place, value)),
+            Ended::Panicked(message) => (fault(py, message)?, None, None),
+            Ended::Refused(problems) => {
+                let inputs = match json_text(&self.plan, given, row) {
+                    Some(text) => PyString::new(py, text).into_any(),
+                    None => row_object(py, given, row)?.into_any(),
+                };
+                (bad_input(py, problems)?, Some(inputs), None)
+            }
+            Ended::Otherwise(outcome) => {
+                let same = match outcome {
+                    Outcome::Failed { code, expression } => Some(format!("{} {expression}", code.name())),
+                    Outcome::LimitHit(limit) => Some(format!("limit {limit}")),
+                    _ => None,
+                };
+                if let Some(told) = same.as_ref().and_then(|same| self.told.get(same)) {
+                    return Ok(told.clone());
+                }
+                (shown.outcome(py, outcome)?, None, same)
+            }
+        };
+        let (kind, code, place, message) = self.explain.bind(py).call1((raw, inputs))?.extract()?;
+        let told = Told {
+            kind,
+            code,
+            place,
+            message,
+        };
+        if let Some(same) = same {
+            self.told.insert(same, told.clone());
+        }
+        Ok(told)
+    }
+}
+
+/// An error of the interface, which ends texts with a zero.
+fn foreign(message: &str) -> ArrowError {
+    ArrowError::ComputeError(message.replace('\0', "\u{fffd}"))
+}
+
+/// A number that its column has no room for.
+fn misfit(program: &Program, place: usize, value: &Value) -> Told {
+    let output = program.compiled().node().outputs.get(place);
+    let name = output.map_or("an output", |output| &output.name);
+    let what = match value {
+        Value::Decimal(number) => format!("is {number}, which"),
+        _ => "holds a decimal that".to_owned(),
+    };
+    Told {
+        kind: "failed".to_owned(),
+        code: "does_not_fit".to_owned(),
+        place: None,
+        message: format!(
+            "`{name}` {what} its column cannot hold without rounding it; ask for texts (decimals=\"text\") or for \
+             another number of digits after the point (decimals={{\"{name}\": N}})"
+        ),
+    }
+}
+
+/// A row, as a dict of what a caller would have given.
+fn row_object<'py>(py: Python<'py>, given: &RecordBatch, row: usize) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let schema = given.schema();
+    for (field, column) in schema.fields().iter().zip(given.columns()) {
+        dict.set_item(field.name(), cell_object(py, &cell(column, row))?)?;
+    }
+    Ok(dict)
+}
+
+fn cell_object<'py>(py: Python<'py>, cell: &Cell<'_>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match cell {
+        Cell::Null => py.None().into_bound(py),
+        Cell::Boolean(value) => PyBool::new(py, *value).to_owned().into_any(),
+        Cell::Integer(value) => value.into_pyobject(py)?.into_any(),
+        Cell::Wide(value) => py
+            .import(intern!(py, "builtins"))?
+            .getattr(intern!(py, "int"))?
+            .call1((value.to_string(),))?,
+        Cell::Decimal(Ok(value)) => decimals(py)?.object(py, value)?,
+        Cell::Float(value) => PyFloat::new(py, *value).into_any(),
+        Cell::Text(text) => PyString::new(py, text).into_any(),
+        Cell::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        Cell::Moment(moment) => match in_range(*moment, vesper_ir::time::timestamp) {
+            Some(moment) => timestamp_object(py, moment)?,
+            None => named(py, "a timestamp outside the years 1 to 9999"),
+        },
+        Cell::NaiveMoment(moment) => match in_range(*moment, vesper_ir::time::timestamp) {
+            Some(moment) => {
+                let replaced = PyDict::new(py);
+                replaced.set_item(intern!(py, "tzinfo"), py.None())?;
+                timestamp_object(py, moment)?.call_method(intern!(py, "replace"), (), Some(&replaced))?
+            }
+            None => named(py, "a timestamp outside the years 1 to 9999"),
+        },
+        Cell::Day(day) => match vesper_ir::time::date(*day) {
+            Ok(day) => date_object(py, day)?,
+            Err(_) => named(py, "a date outside the years 1 to 9999"),
+        },
+        Cell::Length(length) => match in_range(*length, vesper_ir::time::duration) {
+            Some(length) => duration_object(py, length)?,
+            None => named(py, "a duration that is too long"),
+        },
+        Cell::List(items) => {
+            let items = items.iter().map(|item| cell_object(py, item));
+            PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        Cell::Fields(fields) => {
+            let dict = PyDict::new(py);
+            for (name, value) in fields {
+                dict.set_item(name, cell_object(py, value)?)?;
+            }
+            dict.into_any()
+        }
+        Cell::Entries(entries) => {
+            let entries = entries.iter().map(|(key, value)| {
+                PyTuple::new(py, [cell_object(py, key)?, cell_object(py, value)?]).map(Bound::into_any)
+            });
+            PyList::new(py, entries.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        Cell::Decimal(Err(_)) => named(py, "a decimal that is too long"),
+        Cell::Finer => named(py, "a time finer than a microsecond"),
+        Cell::Other(ty) => named(py, &format!("a value of Arrow's {ty}")),
+    })
+}
+
+fn in_range<E>(given: i128, within: impl Fn(i128) -> Result<i64, E>) -> Option<i64> {
+    within(given).ok()
+}
+
+/// What stands in a message for a cell that Python has no object for.
+fn named<'py>(py: Python<'py>, what: &str) -> Bound<'py, PyAny> {
+    PyString::new(py, what).into_any()
+}

@@ -1,0 +1,179 @@
+//! The way into a node without effects for callers who want its outputs: `call` is a function of C with one argument, and
+//! nothing of Python stands between.
+
+use std::cell::UnsafeCell;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::{Borrowed, PyTypeInfo};
+use vesper_interp::guard::guarded;
+use vesper_interp::Outcome;
+
+use crate::outcome::{bad_input, fault};
+use crate::program::{Program, as_dict};
+use crate::swift::{Swift, usual_limits};
+
+/// After so many inputs of one `map` other threads may run, and signals are looked at.
+const MANY: usize = 1_024;
+
+/// A node without effects that needs no time of its start.
+#[pyclass(frozen, module = "vesper._direct")]
+pub(crate) struct Way {
+    program: Py<Program>,
+    /// Gives what `call` gives, or raises, for an outcome that is not `returned` and its inputs.
+    ended: Py<PyAny>,
+}
+
+#[pymethods]
+impl Way {
+    #[new]
+    #[pyo3(signature = (program, ended, /))]
+    fn new(program: Py<Program>, ended: Py<PyAny>) -> PyResult<Self> {
+        program.get().refuse_effects()?;
+        if program.get().compiled().uses_now() {
+            return Err(pyo3::exceptions::PyValueError::new_err(
+                "the node uses now: a call needs the time of its start",
+            ));
+        }
+        Ok(Self { program, ended })
+    }
+
+    /// A dict of inputs to a dict of outputs; for what ends otherwise `ended` is asked.
+    #[getter]
+    fn call<'py>(way: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the definition lives as long as the process, and nobody writes to it; the function holds the way, and
+        // gives it to `call` as its first argument. A new object, or nothing and an error.
+        unsafe {
+            let made = ffi::PyCFunction_NewEx(CALL.0.get(), way.as_ptr(), std::ptr::null_mut());
+            Bound::from_owned_ptr_or_err(way.py(), made)
+        }
+    }
+
+    /// The outputs for each of these inputs, in their order. The first that ends otherwise goes to `ended`; what that
+    /// raises gets a note of the place.
+    #[pyo3(signature = (many, /))]
+    fn map<'py>(&self, many: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
+        let py = many.py();
+        let answers = PyList::empty(py);
+        let mut place = 0;
+        // Not by its length: what `ended` runs may change the list.
+        while let Ok(inputs) = many.get_item(place) {
+            let answer = match guarded(|| self.swiftly(py, &inputs)) {
+                Ok(Ok(Swift::Returned(outputs))) => Ok(outputs.into_any()),
+                ran => self.otherwise(&inputs, ran),
+            };
+            match answer {
+                Ok(answer) => answers.append(answer)?,
+                Err(error) => {
+                    let note = format!("these were the inputs {place} of `map`, counted from 0");
+                    error.value(py).call_method1("add_note", (note,))?;
+                    return Err(error);
+                }
+            }
+            place += 1;
+            if place.is_multiple_of(MANY) {
+                py.detach(|| {});
+                py.check_signals()?;
+            }
+        }
+        Ok(answers)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.program)?;
+        visit.call(&self.ended)
+    }
+}
+
+impl Way {
+    /// The usual case. The room is dropped where this panics.
+    #[inline]
+    fn swiftly<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<Swift<'py>> {
+        let program = self.program.get();
+        let Ok(dict) = inputs.cast::<PyDict>() else {
+            return Ok(Swift::Unusual);
+        };
+        let Some(mut room) = program.room(py) else {
+            return Ok(Swift::Unusual);
+        };
+        let ran = program.run_swiftly(py, &mut room, dict, None);
+        program.put_back(py, room);
+        ran
+    }
+
+    /// Everything else: inputs of unusual form are converted by all the rules, and what did not return is told to
+    /// `ended`.
+    #[cold]
+    fn otherwise<'py>(
+        &self,
+        inputs: &Bound<'py, PyAny>,
+        ran: Result<PyResult<Swift<'py>>, String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = inputs.py();
+        let program = self.program.get();
+        let shown = program.shown();
+        let raw = match ran {
+            Ok(Ok(Swift::Returned(outputs))) => return Ok(outputs.into_any()),
+            Ok(Ok(Swift::Otherwise(outcome))) => shown.outcome(py, &outcome)?,
+            Ok(Ok(Swift::Unusual)) => match program.ran(py, as_dict(inputs)?, None, usual_limits())? {
+                Ok(Ok(Outcome::Returned(values))) => return Ok(shown.returned(py, &values)?.into_any()),
+                Ok(Ok(outcome)) => shown.outcome(py, &outcome)?,
+                Ok(Err(problems)) => bad_input(py, &problems)?,
+                Err(message) => fault(py, &message)?,
+            },
+            Ok(Err(error)) => return Err(error),
+            Err(message) => fault(py, &message)?,
+        };
+        self.ended(raw, inputs)
+    }
+
+    fn ended<'py>(&self, raw: Bound<'py, PyTuple>, inputs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.ended.bind(inputs.py()).call1((raw, inputs))
+    }
+}
+
+/// What Python knows of `call`.
+struct Definition(UnsafeCell<ffi::PyMethodDef>);
+
+// SAFETY: nobody writes to it, here or in Python, which only reads definitions.
+unsafe impl Sync for Definition {}
+
+static CALL: Definition = Definition(UnsafeCell::new(ffi::PyMethodDef {
+    ml_name: c"call".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer { PyCFunction: call },
+    ml_flags: ffi::METH_O,
+    ml_doc: c"call($self, inputs, /)\n--\n\nA dict of inputs to a dict of outputs; what ends otherwise is raised.".as_ptr(),
+}));
+
+/// `Way.call` as Python calls it: by hand, because what PyO3 puts around a method costs as much as a short node.
+unsafe extern "C" fn call(way: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: Python calls this, with the lock held, and holds both objects until it comes back.
+    let (py, way, inputs) = unsafe {
+        let py = Python::assume_attached();
+        (py, Borrowed::from_ptr(py, way), Borrowed::from_ptr(py, inputs))
+    };
+    debug_assert!(Way::is_type_of(&way), "the function was made with a way");
+    // SAFETY: `Way::call` made the function, with a way.
+    let way = unsafe { way.cast_unchecked::<Way>() }.get();
+    // No panic gets past this: it would end the process.
+    let ran = match guarded(|| way.swiftly(py, &inputs)) {
+        Ok(Ok(Swift::Returned(outputs))) => return outputs.into_ptr(),
+        ran => ran,
+    };
+    // From here on as PyO3 does it: it counts who is attached, to know when objects may be let go.
+    Python::attach(|py| {
+        let answer = guarded(|| way.otherwise(&inputs, ran)).unwrap_or_else(|message| {
+            Err(PyRuntimeError::new_err(format!("engine fault: {message}")))
+        });
+        match answer {
+            Ok(answer) => answer.into_ptr(),
+            Err(error) => {
+                error.restore(py);
+                std::ptr::null_mut()
+            }
+        }
+    })
+}

@@ -1,0 +1,130 @@
+"""`make proof-code-memory`: ten thousand nodes are compiled to machine code, run and dropped in one process, whose
+memory stays as it is.
+
+The nodes of the repository are taken in turn, each loaded from its document with machine code from the first run on, in
+the plain and in the pathed form. After the first rounds, in which caches fill, what the process has in memory, in
+malloc, in mappings and in machine code is looked at; at the end it is the same within small limits. A whole run writes
+`docs/proofs/code_memory.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+
+from tests.robustness.memory import in_use, resident_kib  # noqa: E402  # after the path is set
+from tests.robustness.proof import PROOFS, engine_hash, source_hash, write_json  # noqa: E402
+from tests.support.nodes import compiled, worked_nodes  # noqa: E402
+from vesper.engines.direct_engine import DirectProgram, all_callees, load_documents, tier_counters  # noqa: E402
+from vesper.engines.tiering import ALWAYS  # noqa: E402
+from vesper.verify.responses import NOON  # noqa: E402
+
+NAME = "code_memory"
+NODES = 10_000
+WARM = 500
+LIMIT_KIB = 1_024
+LIMIT_BLOCKS = 2_000
+LIMIT_MALLOC_BYTES = 256 * 1024
+LIMIT_MAPPINGS = 16
+_KEY = bytes(16)
+
+
+def loads() -> list[Callable[[], DirectProgram]]:
+    """Each loads a pure node that has a case, and runs it."""
+    found: list[Callable[[], DirectProgram]] = []
+    for path in worked_nodes():
+        node = compiled(path)
+        case = next((each for each in node.cases if not each.effects), None)
+        if case is not None and node.node.is_pure():
+            documents = [each.ir for each in all_callees(node)]
+            found.append(partial(_loaded, node.ir, documents, dict(case.inputs)))
+    return found
+
+
+def _loaded(ir: bytes, callees: list[bytes], given: dict[str, Any]) -> DirectProgram:
+    program = load_documents(ir, callees, ALWAYS)
+    program.call(given, NOON)
+    program.call_pathed(given, _KEY, NOON)
+    return program
+
+
+def mappings() -> int:
+    return Path("/proc/self/maps").read_bytes().count(b"\n")
+
+
+def measured(count: int, warm: int = WARM, keep: list[DirectProgram] | None = None) -> dict[str, Any]:
+    """Loads and drops so many; what there was before and after. What is in `keep` is not dropped: for a test."""
+    making = loads()
+    for number in range(warm):
+        making[number % len(making)]()
+    in_use()
+    blocks, allocated = in_use()
+    start, mapped, counters = resident_kib(), mappings(), tier_counters()
+    for number in range(count):
+        program = making[number % len(making)]()
+        if keep is not None:
+            keep.append(program)
+        del program
+        if sys.stderr.isatty() and number % 100 == 0:
+            print(f"\r{number:>8,} nodes, {resident_kib()} KiB", end="", file=sys.stderr, flush=True)
+    blocks_now, allocated_now = in_use()
+    after = tier_counters()
+    return {
+        "nodes": count,
+        "compiled_forms": after.compiled - counters.compiled,
+        "refused_forms": after.refused - counters.refused,
+        "start_kib": start,
+        "end_kib": resident_kib(),
+        "blocks_more": blocks_now - blocks,
+        "malloc_bytes_more": None if allocated is None or allocated_now is None else allocated_now - allocated,
+        "mappings_more": mappings() - mapped,
+        "code_bytes_more": after.bytes - counters.bytes,
+    }
+
+
+def has_grown(found: dict[str, Any]) -> bool:
+    return bool(
+        found["end_kib"] - found["start_kib"] > LIMIT_KIB
+        or found["blocks_more"] > LIMIT_BLOCKS
+        or (found["malloc_bytes_more"] or 0) > LIMIT_MALLOC_BYTES
+        or found["mappings_more"] > LIMIT_MAPPINGS
+        or found["code_bytes_more"] > 0
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=NODES)
+    asked = parser.parse_args()
+    begun = time.monotonic()
+    found = measured(asked.nodes)
+    proof = {
+        "source_hash": source_hash(),
+        "engine_hash": engine_hash(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        **found,
+        "elapsed_seconds": round(time.monotonic() - begun, 1),
+    }
+    print(json.dumps(proof, indent=2))
+    if has_grown(found) or not found["compiled_forms"]:
+        print("memory grew, or nothing was compiled", file=sys.stderr)
+        return 1
+    if asked.nodes >= NODES:
+        write_json(PROOFS / f"{NAME}.json", proof)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

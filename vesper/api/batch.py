@@ -1,0 +1,74 @@
+"""Batches of a compiled node: whether it may be run so, and what is said of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from vesper.api.explain import error_info, outcome_of
+from vesper.api.plain import inputs_of_json
+from vesper.batch.errors import BatchError
+from vesper.batch.table import Declared, Wanted, run_table
+from vesper.compiler import Compiled
+from vesper.engines.direct_engine import DirectProgram, outcome_of_raw
+from vesper.engines.engine import Limits, Program
+from vesper.spec.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A node that tables can be given to."""
+
+    compiled: Compiled
+    program: DirectProgram
+    limits: Limits | None
+    declared: Declared
+
+    def run(self, table: object, wanted: Wanted, now: datetime | None) -> Any:
+        """The answer to every row, as a table of the same kind."""
+        return run_table(self.program, self.declared, table, wanted, self.told, now, self.limits)
+
+    def told(self, raw: Any, given: Any) -> tuple[str, str, str | None, str]:
+        """What is said of a row without outputs: the words that a call has for it."""
+        outcome = outcome_of_raw(raw)
+        if isinstance(given, str):
+            types = {each.name: each.type for each in self.compiled.node.inputs}
+            plain = inputs_of_json(types, given)
+            error = outcome_of(self.compiled, outcome, plain.inputs, plain).error
+            assert error is not None
+        else:
+            inputs: Mapping[str, Any] = {} if given is None else given
+            error = error_info(self.compiled, outcome, inputs)
+        return error.kind, error.code, error.where, error.message
+
+
+def batch_of(compiled: Compiled, program: Program, limits: Limits | None) -> Batch:
+    """The node as one that tables can be given to; `BatchError` where it is none."""
+    node = compiled.node
+    if not node.is_pure() or node.grants.audit != "none":
+        what = "has effects" if not node.is_pure() else "is audited"
+        raise BatchError(
+            f"{node.node_id} {what}, and a batch performs and journals nothing: call it for each row, so that its Host "
+            "does"
+        )
+    if not isinstance(program, DirectProgram):
+        raise BatchError(
+            f"batches run on the direct engine, and {node.node_id} is loaded on another one: "
+            f'vesper.load("{node.node_id}", engine="interp")'
+        )
+    outputs = tuple(each.name for each in node.outputs if has_decimals(each.type))
+    return Batch(compiled, program, limits, Declared(node.node_id, tuple(each.name for each in node.inputs), outputs))
+
+
+def has_decimals(type_: Type) -> bool:
+    match type_:
+        case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
+            return has_decimals(inner)
+        case MapOf(_, value):
+            return has_decimals(value)
+        case Record(fields):
+            return any(has_decimals(each) for _, each in fields)
+        case _:
+            return type_ == DECIMAL

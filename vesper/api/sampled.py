@@ -1,0 +1,212 @@
+"""`node.call` of a node without effects, where `[traces]` of the configuration asks for a share of its calls.
+
+Where it asks for none, nothing here is in the way of a call: `node.call` is what it would be without this module, and
+loading a node looks for a `vesper.toml` that has such a table and reads nothing else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vesper.effects.per_process import PerProcess
+from vesper.engines.engine import Limits, Program
+from vesper.engines.outcome import Outcome
+from vesper.engines.registry import ENGINES
+from vesper.kernels.raised import BadInput
+from vesper.spec.inputs import NotInputs
+
+if TYPE_CHECKING:
+    from vesper.api.node import Node
+    from vesper.debug.captures import Watch
+    from vesper.host.config import Config
+    from vesper.host.host import Host
+    from vesper.trace.sampling import Sampled, Sampler
+    from vesper.trace.snapshot import Snapshot
+
+_TABLE = b"traces"
+_ENDS_OTHERWISE = (BadInput, NotInputs)
+"""What is raised where an execution never began."""
+_samplers: dict[tuple[str | None, str], tuple[Sampler, Watch | None]] = {}
+_lock = PerProcess(threading.Lock)
+_last = threading.local()
+"""The inputs of the call that raised last: who asks the engine why gives the same again."""
+
+
+def sample_calls(node: Node, host: Host | None) -> None:
+    """Lets calls of the node have traces, where the configuration asks for it."""
+    config = host.config if host is not None else _nearest(node.path)
+    settings = None if config is None else config.traces
+    if config is None or settings is None or not (settings.sample or settings.watch) or node._is_hosted:
+        return
+    from vesper.trace.sampling import Sampled
+    from vesper.trace.snapshot import snapshot_of
+
+    sampler, watch = _sampler(config)
+    engines = (node.engine,) if node.engine in ENGINES else tuple(ENGINES)
+    chosen = _Chosen(sampler, watch, Sampled(node._compiled, engines, node._limits), snapshot_of(node._compiled.node))
+    node.__dict__["_program"] = _SampledProgram(node._program, chosen)
+    node.__dict__["call"] = _entry(node.call, chosen, node._takes_now)
+
+
+def _nearest(node_path: str) -> Config | None:
+    """The configuration that `default_host` would take, where it has a table about traces."""
+    named = os.environ.get("VESPER_CONFIG")
+    path = Path(named) if named else _upwards(Path.cwd()) or _upwards(Path(node_path).parent)
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            if _TABLE not in file.read(1 << 20):
+                return None
+    except OSError:
+        return None  # a Host that needs it says that it cannot be read
+    from vesper.host.config import read_config
+
+    return read_config(path)
+
+
+def _upwards(folder: Path) -> Path | None:
+    """As `find_config` does it, whose module takes longer to load than most nodes."""
+    folder = folder.resolve()
+    return next((each / "vesper.toml" for each in (folder, *folder.parents) if (each / "vesper.toml").is_file()), None)
+
+
+def _sampler(config: Config) -> tuple[Sampler, Watch | None]:
+    """One for each configuration: the nodes of a process share what may be sampled in a second."""
+    from vesper.debug.captures import Watch
+    from vesper.host.performers import Performers
+    from vesper.trace.sampling import Sampler
+
+    settings = config.tracing()
+    name = (None if config.path is None else str(config.path), str(settings))
+    with _lock.get():
+        found = _samplers.get(name)
+        if found is None:
+            watch = Watch(config.folder) if settings.watch else None
+            keys = Performers(config, {}).key_ring
+            sampler = Sampler(settings, keys, None if watch is None else watch.caught)
+            found = _samplers[name] = sampler, watch
+        return found
+
+
+@atexit.register
+def wait_for_traces() -> None:
+    """Stores what was sampled last."""
+    for sampler, _ in list(_samplers.values()):
+        sampler.wait()
+
+
+class _Chosen:
+    """Decides which calls of a node have a trace, and makes those calls."""
+
+    __slots__ = ("_snapshot", "node", "sampler", "watch")
+
+    def __init__(self, sampler: Sampler, watch: Watch | None, node: Sampled, snapshot: Snapshot) -> None:
+        self.sampler = sampler
+        self.watch = watch
+        self.node = node
+        self._snapshot = snapshot
+
+    def is_sampled(self) -> bool:
+        share = self.sampler.settings.sample
+        return bool(share) and (share == 1 or random.random() < share) and self.has_room()
+
+    def has_room(self) -> bool:
+        if self.sampler.left > 0:
+            return True
+        self.sampler.counts.passed += 1
+        return False
+
+    def run(self, call: Callable[..., Any], inputs: Any, moment: dict[str, Any], is_sampled: bool) -> Any:
+        """The call itself; what it raises it raises."""
+        try:
+            kept: Mapping[str, Any] = self._snapshot(inputs)
+        except (TypeError, ValueError):  # objects that are no inputs, or that nobody here can copy
+            self.sampler.counts.lost += 1
+            return call(inputs, **moment)
+        began = time.time_ns()
+        try:
+            found = call(inputs, **moment)
+        except _ENDS_OTHERWISE:
+            raise
+        except Exception:
+            self._ended(kept, moment, began, is_sampled)
+            _last.inputs = inputs
+            raise
+        self._ended(kept, moment, began, is_sampled)
+        return found
+
+    def _ended(self, kept: Mapping[str, Any], moment: dict[str, Any], began: int, is_sampled: bool) -> None:
+        self.sampler.add((self.node, kept, moment.get("now"), began, time.time_ns() - began, is_sampled))
+
+
+def _entry(call: Callable[..., dict[str, Any]], chosen: _Chosen, takes_now: bool) -> Callable[..., dict[str, Any]]:
+    """What callers call: a call that has no trace pays for one look at whether it has."""
+    sampler, watch, draw, run = chosen.sampler, chosen.watch, random.random, chosen.run
+    share, is_watched = sampler.settings.sample, chosen.watch is not None
+
+    def sampled(inputs: dict[str, Any]) -> dict[str, Any]:
+        is_sampled = share > 0 and (share == 1 or draw() < share) and chosen.has_room()
+        if is_sampled or (is_watched and watch.is_armed()):  # type: ignore[union-attr]
+            return run(call, inputs, {}, is_sampled)  # type: ignore[no-any-return]
+        return call(inputs)
+
+    def sampled_at(inputs: dict[str, Any], *, now: datetime) -> dict[str, Any]:
+        is_sampled = share > 0 and (share == 1 or draw() < share) and chosen.has_room()
+        if is_sampled or (is_watched and watch.is_armed()):  # type: ignore[union-attr]
+            return run(call, inputs, {"now": now}, is_sampled)  # type: ignore[no-any-return]
+        return call(inputs, now=now)
+
+    return sampled_at if takes_now else sampled
+
+
+class _SampledProgram:
+    """The program of a node whose calls are sampled: for inputs that `call` does not take as they are."""
+
+    def __init__(self, program: Program, chosen: _Chosen) -> None:
+        self._program = program
+        self._chosen = chosen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._program, name)
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        from vesper.engines.outcome import Failed
+        from vesper.spec.errors import ErrorCode
+
+        if getattr(_last, "inputs", None) is inputs:  # its trace is being made: the engine is only asked why it failed
+            _last.inputs = None
+            return self._program.call(inputs, now, limits)
+        chosen = self._chosen
+        is_sampled = chosen.is_sampled()
+        if not (is_sampled or (chosen.watch is not None and chosen.watch.is_armed())):
+            return self._program.call(inputs, now, limits)
+
+        def call(_: Mapping[str, object], now: datetime | None = None) -> Outcome:
+            outcome = self._program.call(inputs, now, limits)
+            if isinstance(outcome, Failed) and outcome.code == ErrorCode.BAD_INPUT and outcome.at is None:
+                raise _NeverBegan(outcome)
+            return outcome
+
+        try:
+            found = chosen.run(call, dict(inputs), {} if now is None else {"now": now}, is_sampled)
+        except _NeverBegan as refused:
+            return refused.outcome
+        assert isinstance(found, Outcome)
+        return found
+
+
+class _NeverBegan(BadInput):
+    """The inputs do not fit: there was no execution, and there is no trace."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(())
+        self.outcome = outcome

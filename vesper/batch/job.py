@@ -1,0 +1,154 @@
+"""A file through a node into a file: in parts, so that what was stopped goes on where it was.
+
+Beside the file that is written stands a folder while the job lasts: the parts that are done, and `state.json`, which says
+of what. A part is written before the state says so, and a part that the state does not know is written anew. At the end
+the parts become one file, and the folder goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vesper.batch.errors import BatchError
+from vesper.batch.files import Source, arrow, format_of, join_parts, open_source, write_part
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ROWS_A_PART = 262_144
+"""What is held in memory at a time, and what is done again at most."""
+
+_VERSION = 1
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a job is."""
+
+    rows: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    """By kind and code: `failed bad_input`."""
+    total: int | None = None
+    resumed: int = 0
+    """How many of the rows an earlier run had done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be done, and with what: a job that goes on must be the same."""
+
+    source: Path
+    out: Path
+    node: str
+    semantic_hash: str
+    options: dict[str, Any]
+    start: str
+    """When every row begins. A job that goes on keeps the time at which it began first."""
+    run: Callable[[Source, pyarrow.Table, str], pyarrow.Table]
+    error_column: str = "error"
+    rows_a_part: int = ROWS_A_PART
+
+    @property
+    def folder(self) -> Path:
+        return self.out.with_name(f"{self.out.name}.parts")
+
+    def do(self, is_resumed: bool, tell: Callable[[Progress], None]) -> Progress:
+        """Run all of it, or what is left of it."""
+        kind = format_of(self.out)
+        source = open_source(self.source)
+        state = self._begun(is_resumed)
+        progress = Progress(total=source.rows)
+        for done in state["done"]:
+            progress.rows += done["rows"]
+            progress.errors.update(done["errors"])
+        progress.resumed = progress.rows
+        tell(progress)
+        for table in source.parts(progress.rows, self.rows_a_part):
+            answer = self.run(source, table, state["start"])
+            write_part(self._part(len(state["done"]), kind), answer, kind)
+            errors = _errors(answer.column(self.error_column))
+            state["done"].append({"rows": table.num_rows, "errors": dict(errors)})
+            self._write(state)
+            progress.rows += table.num_rows
+            progress.errors.update(errors)
+            tell(progress)
+        parts = [self._part(number, kind) for number in range(len(state["done"]))]
+        if not parts:
+            raise BatchError(f"{self.source} has no rows, so there is nothing to write")
+        join_parts(parts, self.out, kind)
+        shutil.rmtree(self.folder)
+        return progress
+
+    def _part(self, number: int, kind: str) -> Path:
+        return self.folder / f"{number:06}.{kind}"
+
+    def _same(self) -> dict[str, Any]:
+        """What must not have changed when a job goes on."""
+        status = self.source.stat()
+        return {
+            "version": _VERSION,
+            "source": str(self.source.resolve()),
+            "size": status.st_size,
+            "changed": status.st_mtime_ns,
+            "node": self.node,
+            "semantic_hash": self.semantic_hash,
+            "rows_a_part": self.rows_a_part,
+            "options": hashlib.sha256(json.dumps(self.options, sort_keys=True).encode()).hexdigest(),
+        }
+
+    def _begun(self, is_resumed: bool) -> dict[str, Any]:
+        path = self.folder / "state.json"
+        same = self._same()
+        if is_resumed and path.exists():
+            try:
+                state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise BatchError(f"{path} is damaged ({error}): delete {self.folder} to begin anew") from None
+            other = [name for name, value in same.items() if state.get("of", {}).get(name) != value]
+            if other:
+                raise BatchError(
+                    f"{self.folder} is of another job ({', '.join(_WORDS.get(name, name) for name in other)}): leave "
+                    "--resume away to begin anew, or run that job to its end"
+                )
+            return state
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        state = {"of": same, "start": self.start, "done": []}
+        self._write(state)
+        return state
+
+    def _write(self, state: dict[str, Any]) -> None:
+        path = self.folder / "state.json"
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(state), encoding="utf-8")
+        temporary.replace(path)
+
+
+_WORDS = {
+    "source": "it reads another file",
+    "size": "the file that it reads has changed",
+    "changed": "the file that it reads has changed",
+    "node": "it runs another node",
+    "semantic_hash": "the node has changed",
+    "options": "its options differ",
+}
+
+
+def _errors(column: pyarrow.ChunkedArray) -> Counter[str]:
+    """How many rows have an error, by its kind and code."""
+    if column.null_count == len(column):
+        return Counter()
+    compute = arrow().compute
+    named = compute.binary_join_element_wise(
+        compute.struct_field(column, "kind"), compute.struct_field(column, "code"), " "
+    )
+    counted = compute.value_counts(compute.drop_null(named)).to_pylist()
+    return Counter({each["values"]: each["counts"] for each in counted})

@@ -1,0 +1,73 @@
+"""Tables of the libraries that people use: what is given to the engine of one, and how an answer becomes one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vesper.engines.direct_engine import Batches
+
+
+def as_stream(table: object) -> object:
+    """What the engine reads: an object that speaks Arrow."""
+    if _library(table) == "pandas":
+        # The index is no column; the answer gets it back.
+        return table.reset_index(drop=True)  # type: ignore[attr-defined]  # it is a DataFrame
+    if not (hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")):
+        raise TypeError(
+            f"run_batch takes a table that speaks Arrow (of pyarrow, polars, duckdb or pandas, or anything with "
+            f"__arrow_c_stream__), not {type(table).__name__}"
+        )
+    return table
+
+
+def answer_like(table: object, batches: Batches) -> Any:
+    """The answer as a table of the same kind; of a stream as a stream, which runs rows when they are asked for."""
+    try:
+        return _made(table, batches)
+    except Exception:
+        raised = batches.raised()
+        if raised is not None:
+            raise raised from None
+        raise
+
+
+def _made(table: object, batches: Batches) -> Any:
+    library, name = _library(table), type(table).__name__
+    if library == "pyarrow":
+        arrow = sys.modules["pyarrow"]
+        reader = arrow.RecordBatchReader.from_stream(batches)
+        if isinstance(table, arrow.Table):
+            return reader.read_all()
+        if isinstance(table, arrow.RecordBatch):
+            whole = reader.read_all().combine_chunks()
+            return next(iter(whole.to_batches()), None) or arrow.RecordBatch.from_pylist([], schema=whole.schema)
+        return reader
+    if library == "polars" and name == "DataFrame":
+        return sys.modules["polars"].DataFrame(batches)
+    if library == "pandas" and name == "DataFrame":
+        answer = _to_pandas(batches)
+        answer.index = table.index  # type: ignore[attr-defined]  # as above
+        return answer
+    if library == "duckdb" and name == "DuckDBPyRelation":
+        import pyarrow as arrow
+
+        answer = arrow.RecordBatchReader.from_stream(batches).read_all()
+        # Relations of two connections do not go together, and a relation does not tell its own: but a query that
+        # begins at it is run there, and finds `answer` in this frame.
+        return table.query("vesper_given", "SELECT * FROM answer")  # type: ignore[attr-defined]  # it is a relation
+    return batches
+
+
+def _to_pandas(batches: Batches) -> Any:
+    pandas = sys.modules["pandas"]
+    if hasattr(pandas.DataFrame, "from_arrow"):
+        return pandas.DataFrame.from_arrow(batches)
+    import pyarrow as arrow  # what pandas itself needs to speak Arrow
+
+    return arrow.RecordBatchReader.from_stream(batches).read_all().to_pandas()
+
+
+def _library(table: object) -> str:
+    return type(table).__module__.partition(".")[0].lstrip("_")

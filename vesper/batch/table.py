@@ -1,0 +1,146 @@
+"""One table through a node: what the caller gives is checked, the engine runs it, and the answer is of the same kind.
+
+No library of tables is imported here but the one that the given table is of, and that is there already.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from vesper.batch.errors import BatchError
+from vesper.batch.kinds import answer_like, as_stream
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.engines.direct_engine import Batches, Explain
+
+if TYPE_CHECKING:
+    from vesper.engines.direct_engine import DirectProgram
+    from vesper.engines.engine import Limits
+
+Form = Literal["typed", "spelled", "json"]
+"""What the columns are: of types; of texts for values of any type, as in a CSV file; one column of JSON texts."""
+
+Decimals = Literal["text"] | int | Mapping[str, int] | None
+"""How decimals come out: as texts, with so many digits after the point, or as the node and the columns say."""
+
+_MOST_DIGITS = 38
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a caller may say of a batch."""
+
+    threads: int | None = None
+    """None is as many as this process may use processors."""
+    keep: Iterable[str] = ()
+    decimals: Decimals = None
+    error_column: str = "error"
+    form: Form = "typed"
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is known of the node."""
+
+    node_id: str
+    inputs: tuple[str, ...]
+    decimals: tuple[str, ...]
+    """The outputs that hold decimals."""
+
+
+def run_table(
+    program: DirectProgram,
+    declared: Declared,
+    table: object,
+    wanted: Wanted,
+    explain: Explain,
+    now: datetime | None,
+    limits: Limits | None,
+) -> Any:
+    """The answer to every row of a table, as a table of the same kind."""
+    batches = begin(program, declared, as_stream(table), wanted, explain, now, limits)
+    return answer_like(table, batches)
+
+
+def begin(
+    program: DirectProgram,
+    declared: Declared,
+    stream: object,
+    wanted: Wanted,
+    explain: Explain,
+    now: datetime | None,
+    limits: Limits | None,
+) -> Batches:
+    """The answer as a stream, of which nothing is run yet."""
+    keep = _names(wanted.keep)
+    try:
+        return program.batches(
+            stream,
+            explain,
+            form=wanted.form,
+            decimals=_decimals(wanted.decimals, declared),
+            keep=keep,
+            error_column=wanted.error_column,
+            threads=_threads(wanted.threads),
+            now=now,
+            limits=limits,
+        )
+    except ValueError as error:
+        raise BatchError(_refusal(error, declared)) from None
+
+
+def _names(keep: Iterable[str]) -> list[str]:
+    if isinstance(keep, str):
+        raise TypeError(f'keep is a list of names of columns: keep=["{keep}"]')
+    names = list(keep)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"keep is a list of names of columns, and {name!r} is no name")
+    return names
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return len(os.sched_getaffinity(0))
+    if type(threads) is not int or threads < 1:
+        raise ValueError(f"threads is a number from 1 on, not {threads!r}")
+    return threads
+
+
+def _decimals(decimals: Decimals, declared: Declared) -> Literal["text"] | list[tuple[str, int]] | None:
+    match decimals:
+        case None | "text":
+            return decimals
+        case bool() | str():
+            pass
+        case int():
+            return [(name, _digits(decimals)) for name in declared.decimals]
+        case Mapping():
+            return [(str(name), _digits(digits)) for name, digits in decimals.items()]
+    raise TypeError(
+        f'decimals is "text", a number of digits after the point, or such a number for an output by name, '
+        f"not {decimals!r}"
+    )
+
+
+def _digits(digits: object) -> int:
+    if type(digits) is not int or not 0 <= digits <= _MOST_DIGITS:
+        raise ValueError(f"decimals has from 0 to {_MOST_DIGITS} digits after the point, not {digits!r}")
+    return digits
+
+
+def _refusal(error: ValueError, declared: Declared) -> str:
+    """What the engine says of a table that does not go with the node, with the name that may have been meant."""
+    match error.args:
+        case ((str(message), str(kind), list(names)),):
+            hints = []
+            if kind == "no_input":
+                hints = [hint for name in names if (hint := did_you_mean(name, declared.inputs))]
+            said = f"{declared.node_id}: {message}"
+            return f"{said} ({'; '.join(hints)})" if hints else said
+    return f"{declared.node_id}: {error}"
+
+

@@ -1,0 +1,20 @@
+"""Which codes an effect can fail with: whoever says what a step is answered is held to them."""
+
+from __future__ import annotations
+
+import re
+
+from vesper.diagnostics.suggest import did_you_mean
+from vesper.spec.effects import EFFECTS
+
+_HTTP_CODE = re.compile(r"http_[1-5][0-9]{2}", re.ASCII)
+
+
+def no_such_code(effect: str, step: str, code: str) -> str | None:
+    """Why a step cannot fail with this code; None where it can."""
+    codes = EFFECTS[effect].codes()
+    if code in codes or ("http_error" in codes and _HTTP_CODE.fullmatch(code)):
+        return None
+    known = [each for each in codes if each != "http_error"]
+    hint = did_you_mean(code, known) or f"it can fail with {', '.join(known)}"
+    return f"`{step}` cannot fail with `{code[:80]}`; {hint}"

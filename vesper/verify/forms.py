@@ -1,0 +1,97 @@
+"""The forms of a node that nobody observes: what runs in production has no marks, is optimised, may be machine code.
+
+An engine here runs one execution in the plain form and in the pathed form at the same time, on the same answers. The
+two must ask for the same and come to the same; where they do not, the engine is at fault. What it took for its path is
+compared between engines, in the place of the marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from vesper.compiler import Compiled
+from vesper.engines.compare import same_outcome, same_requests
+from vesper.engines.direct_engine import DirectEngine, DirectExecution, DirectProgram
+from vesper.engines.engine import Blocked, Completion, Done, Engine, Limits, Observer
+from vesper.engines.outcome import EngineFault, LimitHit, Outcome
+from vesper.engines.registry import PAIR
+from vesper.engines.tiering import ALWAYS, INTERPRETED, Tiering
+
+_KEY = bytes(16)
+"""Fingerprints are compared with each other alone."""
+
+
+class FormsEngine:
+    """The direct engine under one tiering, unobserved."""
+
+    def __init__(self, name: str, tiering: Tiering) -> None:
+        self.name = name
+        self._engine = DirectEngine(tiering)
+
+    def load(self, compiled: Compiled) -> FormsProgram:
+        return FormsProgram(self._engine.load(compiled))
+
+
+class FormsProgram:
+    is_observed = False
+
+    def __init__(self, program: DirectProgram) -> None:
+        self.program = program
+
+    @property
+    def semantic_hash(self) -> str:
+        return self.program.semantic_hash
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        return self.program.call(inputs, now, limits)
+
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+        is_traced: bool = True,
+    ) -> FormsExecution:
+        """There is nothing to observe, and nobody is told of it."""
+        plain = self.program.start(inputs, now, limits, is_traced=False)
+        return FormsExecution(plain, self.program.start_pathed(inputs, _KEY, now, limits))
+
+
+class FormsExecution:
+    def __init__(self, plain: DirectExecution, pathed: DirectExecution) -> None:
+        self._plain = plain
+        self._pathed = pathed
+
+    def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
+        plain, pathed = self._plain.advance(completions), self._pathed.advance(completions)
+        if isinstance(plain, Blocked) and isinstance(pathed, Blocked):
+            if same_requests(plain.requests, pathed.requests):
+                return plain
+            return _fault(f"the plain form asks for {plain.requests}, and the pathed form for {pathed.requests}")
+        if isinstance(plain, Blocked) or isinstance(pathed, Blocked):
+            first, other = ("plain", "pathed") if isinstance(plain, Blocked) else ("pathed", "plain")
+            return _fault(f"the {first} form asks for something where the {other} form ends")
+        if not (_is_time(plain.outcome) or _is_time(pathed.outcome) or same_outcome(plain.outcome, pathed.outcome)):
+            return _fault(f"the plain form comes to {plain.outcome}, and the pathed form to {pathed.outcome}")
+        way = (self._pathed.path(), self._pathed.fingerprint())
+        return Done(plain.outcome, (), is_observed=False, way=way)
+
+
+def _is_time(outcome: Outcome) -> bool:
+    """When the clock stops a form depends on the machine."""
+    return isinstance(outcome, LimitHit) and outcome.limit != "fuel"
+
+
+def _fault(message: str) -> Done:
+    return Done(EngineFault(message), (), is_observed=False)
+
+
+COMPARED: dict[str, Engine] = {
+    **PAIR,
+    "interp-optimised": FormsEngine("interp-optimised", INTERPRETED),
+    "interp-unoptimised": FormsEngine("interp-unoptimised", Tiering("off", is_optimised=False)),
+    "jit": FormsEngine("jit", ALWAYS),
+}
+"""What `vesper verify` compares: the reference, the interpreter step by step, and the forms that nobody observes."""
