@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 import vesper  # noqa: E402  # after the path is set
 from tests.bench import batch, ours  # noqa: E402
-from tests.bench.peers.present import NotHere  # noqa: E402
+from tests.bench.peers.present import NotHere, needed  # noqa: E402
 from tests.bench.pictures import growth  # noqa: E402
 from tests.bench.report import FOLDER, GROWTH, is_busy, machine  # noqa: E402
 from tests.bench.workloads import W2, orders  # noqa: E402
@@ -37,6 +37,7 @@ LINES = (10, 100, 1_000, 10_000, 100_000)
 STEPS = (10, 50, 100, 500, 1_000, 5_000)
 ROWS = (1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 A_NODE, A_PART = 900, 500
+A_TABLE, A_STREAM = 1_000_000, 50_000
 STEEPEST = 3.0
 Line = list[tuple[float, float]]
 
@@ -121,7 +122,7 @@ def steps_of_nodes(sizes: Iterable[int], rounds: int) -> dict[str, Line]:
 
 
 def rows_of_batches(sizes: Iterable[int], threads: int) -> tuple[dict[str, Line], float]:
-    """Also how much memory a process took for the largest, in MB over that of its input. Raises `NotHere`."""
+    """Also how many MB of memory a process took at most, its input with it. Raises `NotHere`."""
     line: Line = []
     most = 0.0
     for size in sizes:
@@ -136,12 +137,23 @@ def rows_of_batches(sizes: Iterable[int], threads: int) -> tuple[dict[str, Line]
 
 
 def child(rows: int, threads: int) -> None:
-    table = batch.arrow_table(rows)
+    """A table is run whole; one of over a million rows goes through as a stream, as it would from a file."""
+    table = batch.arrow_table(min(rows, A_TABLE))
     columns = batch.ours(table, threads)
-    batch.check(columns, rows)
+    batch.check(columns, table.num_rows)
+    call = columns.call
+    if rows > A_TABLE:
+        arrow = needed("pyarrow", "pyarrow")
+        (part,) = table.slice(0, A_STREAM).combine_chunks().to_batches()
+
+        def call(_: Any) -> None:
+            stream = arrow.RecordBatchReader.from_batches(part.schema, (part for _ in range(rows // A_STREAM)))
+            done = sum(each.num_rows for each in columns.call(stream))
+            assert done == rows // A_STREAM * A_STREAM
+
     clock = time.process_time if threads == 1 else time.perf_counter
-    ways = {"batch": Way(columns.call, [table])}
-    timing = interleaved(ways, rounds=3 if rows > 100_000 else 20, clock=clock)["batch"]
+    ways = {"batch": Way(call, [table])}
+    timing = interleaved(ways, rounds=2 if rows > 100_000 else 20, clock=clock)["batch"]
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"seconds": timing.best, "megabytes": megabytes}))
 
@@ -200,7 +212,7 @@ def main() -> int:
         lines, megabytes = rows_of_batches(upto(ROWS), 1)
         note("growth_rows", "rows", lines)
         document["batch_megabytes"] = round(megabytes)
-        print(f"the largest batch: {megabytes:,.0f} MB of memory, with the table itself")
+        print(f"at most {megabytes:,.0f} MB of memory, with what came in")
     except NotHere as problem:
         print(f"batches are left out: {problem}", file=sys.stderr)
         document["growth_rows"] = None

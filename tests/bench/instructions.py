@@ -81,6 +81,7 @@ def counted() -> dict[str, float]:
         command = [valgrind, "--quiet", "--tool=callgrind", "--instr-atstart=no", "--smc-check=all-non-file"]
         command += [f"--callgrind-out-file={folder}/out", sys.executable, __file__, "--child"]
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "HOME": folder}
+        environment["VESPER_JIT"] = "always"  # machine code is there from the start, and nobody makes it meanwhile
         ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         if ran.returncode:
             raise Unusable(f"the process that is counted ended with {ran.returncode}:\n{ran.stderr.strip()[-2000:]}")

@@ -164,7 +164,7 @@ vesper.load(sys.argv[1], engine=sys.argv[2]).call(
 def starts(rounds: int, seconds: float = 60.0) -> dict[str, Timing]:
     """Seconds of whole processes, in turns: Python alone, with the import, with the first call of W1 on each engine.
 
-    Two rounds at least, and no more after so many seconds.
+    One round at least, after one that fills the caches; and no more after so many seconds.
     """
     scripts = {"bare Python": ["-c", "pass"], "import vesper": ["-c", _IMPORT]}
     for engine in ENGINES:
@@ -173,7 +173,7 @@ def starts(rounds: int, seconds: float = 60.0) -> dict[str, Timing]:
     samples: dict[str, list[float]] = {name: [] for name in scripts}
     until = time.perf_counter() + seconds
     for turn in range(rounds + 1):
-        if turn > 2 and time.perf_counter() > until:
+        if turn > 1 and time.perf_counter() > until:
             break
         for name, arguments in scripts.items():
             begun = time.perf_counter()
