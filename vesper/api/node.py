@@ -112,6 +112,7 @@ class Node:
             call=self._hosted_call if is_hosted else entry(compiled, program, limits),
             _compiled=compiled,
             _program=program,
+            _engine_call=program.call,
             _limits=limits,
             _types={each.name: each.type for each in node.inputs},
             _takes_now=takes_now,
@@ -185,7 +186,7 @@ class Node:
             plain = self._plain(given)
             if plain.refused is not None:
                 return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
-            return outcome_of(self._compiled, self._program.call(plain.inputs, now, self._limits), plain.inputs, plain)
+            return outcome_of(self._compiled, self._engine_call(plain.inputs, now, self._limits), plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above
@@ -274,7 +275,7 @@ class Node:
         found = self._plain(inputs)
         return outcome_of(
             self._compiled,
-            self._program.call(found.inputs if found.changed else inputs, now, self._limits),
+            self._engine_call(found.inputs if found.changed else inputs, now, self._limits),
             found.inputs,
             found,
         )
@@ -317,6 +318,8 @@ class Node:
 
     _compiled: Compiled
     _program: Program
+    _engine_call: Callable[..., ended.Outcome]
+    """The engine, for inputs that `call` does not take as they are."""
     _limits: Limits | None
     _types: Mapping[str, Type]
     _takes_now: bool
