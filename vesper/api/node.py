@@ -114,6 +114,7 @@ class Node:
             _call_many=None if is_hosted else entry_for_many(compiled, program, limits),
             _compiled=compiled,
             _program=program,
+            _engine_call=program.call,
             _limits=limits,
             _types={each.name: each.type for each in node.inputs},
             _takes_now=takes_now,
@@ -248,7 +249,7 @@ class Node:
             plain = self._plain(given)
             if plain.refused is not None:
                 return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
-            return outcome_of(self._compiled, self._program.call(plain.inputs, now, self._limits), plain.inputs, plain)
+            return outcome_of(self._compiled, self._engine_call(plain.inputs, now, self._limits), plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above
@@ -335,7 +336,7 @@ class Node:
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
         found = self._plain(inputs)
-        again = self._program.again if isinstance(self._program, RunsAgain) else self._program.call
+        again = self._program.again if isinstance(self._program, RunsAgain) else self._engine_call
         return outcome_of(
             self._compiled,
             again(found.inputs if found.changed else inputs, now, self._limits),
@@ -382,6 +383,8 @@ class Node:
     _compiled: Compiled
     _program: Program
     _call_many: Callable[[list[Any]], list[dict[str, Any]]] | None
+    _engine_call: Callable[..., ended.Outcome]
+    """The engine, for inputs that `call` does not take as they are."""
     _limits: Limits | None
     _types: Mapping[str, Type]
     _takes_now: bool

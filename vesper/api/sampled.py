@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vesper.effects.per_process import PerProcess
-from vesper.engines.engine import Limits, Program
-from vesper.engines.outcome import Outcome
+from vesper.engines.engine import Limits
+from vesper.engines.outcome import Failed, Outcome
 from vesper.engines.registry import ENGINES
 from vesper.kernels.raised import BadInput
+from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def sample_calls(node: Node, host: Host | None) -> None:
     sampler, watch = _sampler(config)
     engines = (node.engine,) if node.engine in ENGINES else tuple(ENGINES)
     chosen = _Chosen(sampler, watch, Sampled(node._compiled, engines, node._limits), snapshot_of(node._compiled.node))
-    node.__dict__["_program"] = _SampledProgram(node._program, chosen)
+    node.__dict__["_engine_call"] = _engine_call(node._engine_call, chosen)
     node.__dict__["call"] = _entry(node.call, chosen, node._takes_now)
 
 
@@ -168,30 +169,19 @@ def _entry(call: Callable[..., dict[str, Any]], chosen: _Chosen, takes_now: bool
     return sampled_at if takes_now else sampled
 
 
-class _SampledProgram:
-    """The program of a node whose calls are sampled: for inputs that `call` does not take as they are."""
+def _engine_call(engine: Callable[..., Outcome], chosen: _Chosen) -> Callable[..., Outcome]:
+    """The engine, for inputs that `call` does not take as they are: objects, JSON text."""
 
-    def __init__(self, program: Program, chosen: _Chosen) -> None:
-        self._program = program
-        self._chosen = chosen
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._program, name)
-
-    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        from vesper.engines.outcome import Failed
-        from vesper.spec.errors import ErrorCode
-
+    def sampled(inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         if getattr(_last, "inputs", None) is inputs:  # its trace is being made: the engine is only asked why it failed
             _last.inputs = None
-            return self._program.call(inputs, now, limits)
-        chosen = self._chosen
+            return engine(inputs, now, limits)
         is_sampled = chosen.is_sampled()
         if not (is_sampled or (chosen.watch is not None and chosen.watch.is_armed())):
-            return self._program.call(inputs, now, limits)
+            return engine(inputs, now, limits)
 
         def call(_: Mapping[str, object], now: datetime | None = None) -> Outcome:
-            outcome = self._program.call(inputs, now, limits)
+            outcome = engine(inputs, now, limits)
             if isinstance(outcome, Failed) and outcome.code == ErrorCode.BAD_INPUT and outcome.at is None:
                 raise _NeverBegan(outcome)
             return outcome
@@ -202,6 +192,8 @@ class _SampledProgram:
             return refused.outcome
         assert isinstance(found, Outcome)
         return found
+
+    return sampled
 
 
 class _NeverBegan(BadInput):
