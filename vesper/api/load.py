@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vesper.api.errors import NodeError, UnknownNode
 from vesper.api.node import Node
-from vesper.compiler import Compiled, compile_file
-from vesper.diagnostics.render_full import render_full
+from vesper.compiler.warm import compile_kept
 from vesper.engines.engine import EngineUnavailable, Limits
-from vesper.engines.registry import ENGINES
-from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate
+from vesper.engines.registry import NAMES, engine_named
 
 if TYPE_CHECKING:
+    from vesper.compiler import Compiled
+    from vesper.diagnostics.diagnostic import DiagnosticBag
     from vesper.engines.engine import Program
     from vesper.host.host import Host
     from vesper.migration.live.routes import Routes
@@ -43,8 +42,8 @@ def load(
     it, and is moved over as the evidence allows (docs/how-to/move-a-node-over.md). `routes` are what such nodes share:
     the store of their modes above all; without them they are those of the configuration.
     """
-    if engine not in ENGINES and engine != AUTO:
-        raise ValueError(f"no engine `{engine}`; the engines are {', '.join(ENGINES)}, and `{AUTO}` for both")
+    if engine not in NAMES and engine != AUTO:
+        raise ValueError(f"no engine `{engine}`; the engines are {', '.join(NAMES)}, and `{AUTO}` for both")
     if not isinstance(limits, Limits | None):
         raise TypeError(f"limits are vesper.Limits(fuel=…, seconds=…), not {type(limits).__name__}")
     compiled, path, said = compiled_node(node, nodes)
@@ -53,34 +52,54 @@ def load(
         if engine == AUTO:
             from vesper.api.hosting import default_routes
 
-            program = (routes or default_routes(str(path), host)).program(compiled)
+            program = (routes or default_routes(path, host)).program(compiled)
         else:
-            program = ENGINES[engine].load(compiled)
-        return Node(compiled, program, engine, limits, said, host)
+            program = engine_named(engine).load(compiled)
+        loaded = Node(compiled, program, engine, limits, said, host)
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
+    compiled.kept.save()
+    return loaded
 
 
 def compiled_node(
     node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None
-) -> tuple[Compiled, Path, tuple[str, ...]]:
+) -> tuple[Compiled, str, tuple[str, ...]]:
     """The node, its file, and what the checker says of it."""
     path = _path(node, nodes)
-    compiled, bag = compile_file(path)
-    said = tuple(render_full(bag.source, each) for each in bag.sorted())
+    compiled, said = compile_kept(path, _rendered)
     if compiled is None:
         raise NodeError("\n\n".join(said))
     return compiled, path, said
 
 
-def _path(node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None) -> Path:
-    if not isinstance(node, str):
-        node = Path(node)
-        if not node.is_file():
-            raise UnknownNode(f"there is no file `{node}`")
-        return node
+def _rendered(bag: DiagnosticBag) -> tuple[str, ...]:
+    from vesper.diagnostics.render_full import render_full
+
+    return tuple(render_full(bag.source, each) for each in bag.sorted())
+
+
+def _path(node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None) -> str:
+    """The file of a node, as messages name it. For a file that is named, as a warm start names it, no `pathlib` and
+    nothing of the repository is loaded."""
+    is_name = isinstance(node, str) and not node.endswith(".vsp") and "/" not in node
+    if not is_name:
+        file = _normal(os.fspath(node))
+        if not os.path.isfile(file):  # noqa: PTH113
+            raise UnknownNode(f"there is no file `{node if isinstance(node, str) else file}`")
+        return file
+    from pathlib import Path
+
+    from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate
+
     folder = os.environ.get(FOLDER_VARIABLE) or FOLDER if nodes is None else nodes
     try:
-        return locate(node, Path(folder))
+        return locate(str(node), Path(folder)).as_posix()
     except NodeNotFound as problem:
         raise UnknownNode(str(problem)) from None
+
+
+def _normal(path: str) -> str:
+    """The path as `pathlib` writes it: without doubled slashes and without steps to where one is."""
+    parts = [each for each in path.split("/") if each not in ("", ".")]
+    return ("/" if path.startswith("/") else "") + "/".join(parts) or "."

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper import _direct
@@ -270,4 +268,7 @@ def decimal_access() -> str:
 @lru_cache(maxsize=1)
 def build() -> str:
     """Which build of the engine this is: two builds of one version may differ."""
+    import hashlib
+    from pathlib import Path
+
     return hashlib.sha256(Path(_direct.__file__).read_bytes()).hexdigest()

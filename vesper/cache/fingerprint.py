@@ -1,0 +1,45 @@
+"""What a kept node depends on besides the node: Vesper's own sources, its parser and its writer, and Python.
+
+By name, size and time of change of the files, not by their bytes: reading them takes longer than a warm start may.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import lru_cache
+from importlib.machinery import PathFinder
+
+from vesper.cache.entries import digest
+
+_PARTS = (
+    "api", "cache", "check", "codegen", "compiler", "diagnostics", "engines", "ir", "kernels", "repository", "spec",
+    "syntax",
+)  # fmt: skip
+_OTHERS = ("yaml", "libcst")
+
+
+def fingerprint() -> bytes:
+    """Changes with every change of the compiler, of its libraries, and of Python."""
+    return _fingerprint(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), tuple(sys.path))
+
+
+@lru_cache(maxsize=4)
+def _fingerprint(package: str, path: tuple[str, ...]) -> bytes:
+    seen: list[object] = [sys.version, sys.implementation.cache_tag, sys.flags.optimize, package]
+    _see(package, seen)
+    for part in _PARTS:
+        _see(f"{package}/{part}", seen)
+    for name in _OTHERS:
+        found = PathFinder.find_spec(name, list(path))
+        if found is not None and found.origin is not None:
+            _see(os.path.dirname(found.origin), seen)
+    return digest(repr(seen).encode())
+
+
+def _see(folder: str, seen: list[object]) -> None:
+    with os.scandir(folder) as listed:
+        for each in sorted(listed, key=lambda found: found.name):
+            if each.name.endswith((".py", ".so")):
+                status = each.stat()
+                seen.append((folder, each.name, status.st_size, status.st_mtime_ns))
