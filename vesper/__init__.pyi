@@ -9,8 +9,8 @@ from vesper.api.execution import Execution as Execution
 from vesper.api.load import load as load
 from vesper.api.node import Field as Field
 from vesper.api.node import Node as Node
-from vesper.api.outcome import ErrorInfo as ErrorInfo
-from vesper.api.outcome import InputProblem as InputProblem
+from vesper.api.error_info import ErrorInfo as ErrorInfo
+from vesper.api.error_info import InputProblem as InputProblem
 from vesper.api.outcome import Outcome as Outcome
 from vesper.effects.custom import effect as effect
 from vesper.effects.database import joined as joined

@@ -15,6 +15,8 @@ _MARSHALLED = (type(None), bool, int, str)
 
 class Described(NamedTuple):
     id: str
+    name: str
+    version: int
     type: str
     intent: str
     is_hosted: bool
@@ -40,9 +42,14 @@ def described(compiled: Compiled) -> Described:
 
 
 def _described(compiled: Compiled) -> Described:
+    from vesper.spec.node_id import split_node_id
+
     node = compiled.node
+    parts = split_node_id(node.node_id)
+    assert parts is not None  # the checker refuses an id without a version
     return Described(
         node.node_id,
+        *parts,
         node.type,
         node.source.intent,
         not node.is_pure() or node.grants.audit != "none",

@@ -24,7 +24,6 @@ from vesper.kernels import raised
 from vesper.spec.base_types import is_a
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs
-from vesper.spec.node_id import split_node_id
 from vesper.spec.problem import Problem, ValueProblem
 from vesper.spec.record import record
 from vesper.spec.types import TIMESTAMP, Type
@@ -90,14 +89,12 @@ class Node:
         host: Host | None = None,
     ) -> None:
         about = described(compiled)
-        parts = split_node_id(about.id)
-        assert parts is not None  # the checker refuses an id without a version
         takes_now = about.type != "function"
         is_hosted = about.is_hosted
         self.__dict__.update(
             id=about.id,
-            name=parts[0],
-            version=parts[1],
+            name=about.name,
+            version=about.version,
             type=about.type,
             intent=about.intent,
             path=compiled.path,

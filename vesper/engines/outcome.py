@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from typing import ClassVar, TypeAlias
 
 from vesper.spec.errors import ErrorCode
-from vesper.spec.record import record
+from vesper.spec.record import record, sealed
 from vesper.spec.values import Problem, Value
 
 
+@sealed
 @record(frozen=True, slots=True)
 class Returned:
     value: Mapping[str, Value]
     kind: ClassVar[str] = "returned"
 
 
+@sealed
 @record(frozen=True, slots=True)
 class Failed:
     """A failure, at an expression of the IR. Bad inputs fail before there is one.
@@ -30,6 +32,7 @@ class Failed:
     kind: ClassVar[str] = "failed"
 
 
+@sealed
 @record(frozen=True, slots=True)
 class ContractBroken:
     phase: str
@@ -38,6 +41,7 @@ class ContractBroken:
     kind: ClassVar[str] = "contract_broken"
 
 
+@sealed
 @record(frozen=True, slots=True)
 class DeclaredError:
     """An error of the node's own `outputs.error`."""
@@ -46,6 +50,7 @@ class DeclaredError:
     kind: ClassVar[str] = "declared_error"
 
 
+@sealed
 @record(frozen=True, slots=True)
 class Denied:
     """A capability that was needed and not granted."""
@@ -62,6 +67,7 @@ class Denied:
         return hash((Denied, self.capability))
 
 
+@sealed
 @record(frozen=True, slots=True)
 class LimitHit:
     """A limit of the execution: `fuel`, `time`, or one of the Host."""
@@ -70,6 +76,7 @@ class LimitHit:
     kind: ClassVar[str] = "limit_hit"
 
 
+@sealed
 @record(frozen=True, slots=True)
 class EngineFault:
     """The engine itself broke. Never a property of the node or its inputs."""

@@ -2,7 +2,7 @@
 
 A check makes hundreds of these values for every node and loads a hundred classes of them first. A frozen dataclass
 takes three times as long to make as a plain one, and most of the time to load one goes into writing and compiling
-methods. So mypy keeps them from being changed, not the running program; and only `__init__` is compiled.
+methods. So mypy keeps them from being changed, not the running program; and most have nothing compiled at all.
 
 `dataclasses` itself takes as long to load as a whole warm start may take a third of: it is loaded when somebody asks a
 record for its fields (`fields`, `replace`), and not before.
@@ -12,13 +12,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__all__ = ["record"]
+__all__ = ["record", "sealed"]
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as record
+    from typing import TypeVar
+
+    _T = TypeVar("_T")
+
+    def sealed(cls: type[_T]) -> type[_T]: ...
 else:
     import sys
     from operator import attrgetter
+    from types import FunctionType
 
     _MISSING = object()
 
@@ -27,6 +33,25 @@ else:
         assert frozen, "a record never changes"
         assert slots, "a record has slots"
         return lambda cls: _made(cls, eq)
+
+    def sealed(cls):
+        """For a record that goes out to callers: one that the running program keeps from being changed, too."""
+        names = cls.__match_args__
+        namespace = {f"set_{name}": getattr(cls, name).__set__ for name in names}
+        body = "".join(f" set_{name}(self, {name})\n" for name in names)
+        exec(f"def __init__(self, {', '.join(names)}):\n{body}", namespace)  # noqa: S102  # names of fields, again
+        made = namespace["__init__"]
+        made.__defaults__ = cls.__init__.__defaults__
+        made.__qualname__, made.__module__ = cls.__init__.__qualname__, cls.__module__
+        cls.__init__, cls.__setattr__, cls.__delattr__ = made, _refuse_set, _refuse_delete
+        cls.__reduce__ = lambda self: (type(self), tuple(getattr(self, name) for name in names))
+        return cls
+
+    def _refuse_set(self, name, value):
+        raise AttributeError(f"cannot assign to field {name!r}")
+
+    def _refuse_delete(self, name):
+        raise AttributeError(f"cannot delete field {name!r}")
 
     class _Part:
         """One field: what `dataclasses.field` says of it, or just a default."""
@@ -78,7 +103,68 @@ else:
             owner.__dataclass_fields__ = found
             return found
 
+    # What `__init__` does for so many fields. It is never compiled: a record gets one of these under its own names.
+    def _init_1(self, a):
+        self.a = a
+
+    def _init_2(self, a, b):
+        self.a = a
+        self.b = b
+
+    def _init_3(self, a, b, c):
+        self.a = a
+        self.b = b
+        self.c = c
+
+    def _init_4(self, a, b, c, d):
+        self.a = a
+        self.b = b
+        self.c = c
+        self.d = d
+
+    def _init_5(self, a, b, c, d, e):
+        self.a = a
+        self.b = b
+        self.c = c
+        self.d = d
+        self.e = e
+
+    def _init_6(self, a, b, c, d, e, f):
+        self.a = a
+        self.b = b
+        self.c = c
+        self.d = d
+        self.e = e
+        self.f = f
+
+    def _init_7(self, a, b, c, d, e, f, g):
+        self.a = a
+        self.b = b
+        self.c = c
+        self.d = d
+        self.e = e
+        self.f = f
+        self.g = g
+
+    _TEMPLATES = (None, _init_1, _init_2, _init_3, _init_4, _init_5, _init_6, _init_7)
+
     def _initializer(parts, cls):
+        names = tuple(part.name for part in parts)
+        if not 0 < len(parts) < len(_TEMPLATES) or any(part.factory is not _MISSING for part in parts):
+            made = _written(parts, cls)
+        elif "__post_init__" in cls.__dict__:
+            made = _written(parts, cls)
+        else:
+            code = _TEMPLATES[len(parts)].__code__.replace(
+                co_varnames=("self", *names), co_names=names, co_name="__init__", co_qualname=f"{cls.__qualname__}.__init__"
+            )
+            defaults = tuple(part.default for part in parts if part.default is not _MISSING)
+            made = FunctionType(code, {}, "__init__", defaults or None)
+        made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+        return made
+
+    def _written(parts, cls):
+        """One that none of the templates is, compiled from its text."""
         namespace = {"missing": _MISSING}
         parameters, statements = ["self"], []
         for part in parts:
@@ -95,9 +181,7 @@ else:
             statements.append(" self.__post_init__()\n")
         text = f"def __init__({', '.join(parameters)}):\n{''.join(statements) or ' pass'}"
         exec(text, namespace)  # noqa: S102  # names of fields are all that is put into it
-        made = namespace["__init__"]
-        made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
-        return made
+        return namespace["__init__"]
 
     def _representer(names):
         def __repr__(self):  # noqa: N807
