@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 # Files of nodes in here are material of tests, and most are wrong on purpose: Vesper's own plugin leaves them alone.
 collect_ignore_glob = ["*.vsp"]
+
+# What a test keeps on disk must not decide what the next one sees; tests of the cache say where theirs is.
+os.environ["VESPER_CACHE"] = "off"
 
 settings.register_profile("vesper", derandomize=True, deadline=None, max_examples=200, print_blob=True)
 settings.load_profile("vesper")

@@ -29,6 +29,7 @@ _PLACES = {
     "UnknownNode": "vesper.api.errors",
     "VesperError": "vesper.spec.vesper_error",
     "adopt": "vesper.api.adopt",
+    "cache_stats": "vesper.api.caches",
     "effect": "vesper.effects.custom",
     "joined": "vesper.effects.database",
     "load": "vesper.api.load",

@@ -31,7 +31,8 @@ class Described(NamedTuple):
 
 def described(compiled: Compiled) -> Described:
     """What is kept of it; a default that is no plain word or number is read from the node."""
-    found = Described(*compiled.kept.fact(_FACT, lambda: tuple(_described(compiled))))
+    kept: tuple[Any, ...] = compiled.kept.fact(_FACT, lambda: tuple(_described(compiled)))
+    found = Described(*kept)
     if all(each[3] is not ... for each in found.inputs):
         return found
     from vesper.spec.values import plain

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from vesper.api.errors import NodeError, UnknownNode
+from vesper.api.nearest import mentions_results
 from vesper.api.node import Node
 from vesper.compiler.warm import compile_kept
 from vesper.engines.engine import EngineUnavailable, Limits
@@ -30,6 +31,7 @@ def load(
     limits: Limits | None = None,
     host: Host | None = None,
     routes: Routes | None = None,
+    results: bool | None = None,
 ) -> Node:
     """Load a node: by its id, by its name without a version (then the newest), or by the path of its file.
 
@@ -41,9 +43,17 @@ def load(
     On the engine `auto` the mode of the node decides for each call: it begins on Python with the direct engine beside
     it, and is moved over as the evidence allows (docs/how-to/move-a-node-over.md). `routes` are what such nodes share:
     the store of their modes above all; without them they are those of the configuration.
+
+    `results=True` keeps what calls come to, as `[cache.results]` of the configuration says how, for a node that is a
+    function of its inputs; False keeps nothing, and without either the node is kept that the configuration names
+    (docs/how-to/use-caches.md). On the engine `auto` nothing is kept: it compares what two engines come to.
     """
     if engine not in NAMES and engine != AUTO:
         raise ValueError(f"no engine `{engine}`; the engines are {', '.join(NAMES)}, and `{AUTO}` for both")
+    if results and engine == AUTO:
+        raise ValueError(
+            "results=True needs one engine: `auto` compares what two come to, and a kept result is neither"
+        )
     if not isinstance(limits, Limits | None):
         raise TypeError(f"limits are vesper.Limits(fuel=…, seconds=…), not {type(limits).__name__}")
     compiled, path, said = compiled_node(node, nodes)
@@ -55,6 +65,10 @@ def load(
             program = (routes or default_routes(path, host)).program(compiled)
         else:
             program = engine_named(engine).load(compiled)
+            if results or (results is None and mentions_results(path)):
+                from vesper.api.hosting import with_results
+
+                program = with_results(compiled, program, engine, host, results)
         loaded = Node(compiled, program, engine, limits, said, host)
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None

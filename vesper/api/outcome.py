@@ -5,9 +5,9 @@ An outcome is made on every call, so making one costs as little as Python allows
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections.abc import Mapping
 from reprlib import Repr
-from _thread import allocate_lock
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 

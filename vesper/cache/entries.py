@@ -148,7 +148,7 @@ class Entries:
         """Remove what is over the bounds, the least recently used first, and what half-written files there are."""
         found, count = self._listed(), 0
         size = sum(each[1] for each in found)
-        for used, length, path in sorted(found):
+        for _, length, path in sorted(found):
             if size <= self.max_bytes and len(found) - count <= self.max_entries:
                 break
             with contextlib.suppress(OSError):

@@ -37,6 +37,20 @@ def _fingerprint(package: str, path: tuple[str, ...]) -> bytes:
     return digest(repr(seen).encode())
 
 
+@lru_cache(maxsize=1)
+def source_hash() -> bytes:
+    """The same by the bytes of Vesper's sources and its engine, so that machines agree on it. Takes as long as reading
+    them does."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    parts = [repr((sys.implementation.name, sys.version_info[:3])).encode()]
+    for folder in (package, *(f"{package}/{part}" for part in _PARTS)):
+        for name in sorted(os.listdir(folder)):
+            if name.endswith((".py", ".so")):
+                with open(f"{folder}/{name}", "rb") as file:
+                    parts += [name.encode(), file.read()]
+    return digest(*parts)
+
+
 def _see(folder: str, seen: list[object]) -> None:
     with os.scandir(folder) as listed:
         for each in sorted(listed, key=lambda found: found.name):

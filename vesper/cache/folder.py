@@ -1,7 +1,7 @@
 """Where the cache of nodes is, and whether it may be believed.
 
-What stands in it is run: generated Python as compiled code. So it is the user's own folder, and never that of a project,
-which may come from anybody. Two things must hold: the folder and everything in it belong to this user, or to root, and
+What stands in it is run: generated Python as compiled code. So it is the user's own folder, and never that of a
+project, which may come from anybody. Two things must hold: the folder and everything in it belong to this user, or to root, and
 nobody else may write there; and every entry carries a MAC under a key that stands elsewhere, so that a folder that was
 restored, copied or checked out from somewhere counts as empty.
 """

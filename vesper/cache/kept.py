@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 class Nothing:
     """Keeps nothing."""
 
-    def fact(self, name: str, make: Callable[[], _T]) -> _T:  # noqa: ARG002  # those that keep look at the name
+    def fact(self, name: str, make: Callable[[], _T]) -> _T:  # those that keep look at the name
         return make()
 
     def save(self) -> None:

@@ -1,4 +1,4 @@
-"""A node that passed every check, and the same one as the cache gives it back: whole, but read only as far as needed."""
+"""A node that passed every check, and the same as the cache gives it back: whole, but read only as far as needed."""
 
 from __future__ import annotations
 

@@ -3,9 +3,8 @@ the entry that holds them was found right (`vesper/cache/entries.py`)."""
 
 from __future__ import annotations
 
+from _pickle import PicklingError, Unpickler, UnpicklingError, dumps  # the C part alone
 from typing import Any
-
-from _pickle import PicklingError, Unpickler, UnpicklingError, dumps  # type: ignore[import-not-found]  # the C part alone
 
 __all__ = ["PicklingError", "kept", "restored"]
 
@@ -38,7 +37,7 @@ def restored(data: bytes) -> Any:
     return _Reader(io.BytesIO(data)).load()
 
 
-class _Reader(Unpickler):  # type: ignore[misc]  # the C part has no types
+class _Reader(Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         # No dots: a name is a name in its module, and no way to what that has imported.
         if "." not in name and ((module, name) in _OTHERS or module in _MODULES):

@@ -166,7 +166,7 @@ def _depends(path: str, data: bytes, called: Iterable[str]) -> bytes | None:
     for file in sorted(_listed(root)):
         # A file that is not called as a node is may declare any id.
         parts.append(os.fsencode(file))
-        if not _is_named(os.path.basename(file)):
+        if not _is_named(file.rpartition("/")[2]):
             parts.append(_read(file) or b"")
     for file in called:
         found = _read(file)

@@ -65,9 +65,7 @@ def _has_code_positions() -> bool:
 class _LoadedFunction:
     """One form of the generated function: plain, metered or traced."""
 
-    def __init__(
-        self, compiled: Compiled, node_id: str, form: str, callees: Mapping[str, Callable[..., Any]]
-    ) -> None:
+    def __init__(self, compiled: Compiled, node_id: str, form: str, callees: Mapping[str, Callable[..., Any]]) -> None:
         # No file has this name, so that whoever prints a traceback asks the loader below for the lines.
         self.filename = f"vesper:{node_id}{'' if form == 'plain' else f':{form}'}"
         self.text, function, self.parameters, self.sites, code = compiled.kept.fact(
@@ -348,11 +346,13 @@ def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool,
     from vesper.engines.fuel_bound import fuel_bound
     from vesper.spec.types import JSON, is_changeable, mentions
 
-    parts = (*node.inputs, *node.constants, *node.expressions())
+    types = [each.type for each in (*node.inputs, *node.constants)]
+    types += [each.type for each in node.expressions()]
     # Of a called node too: what that asks for goes out under the name of this one.
     calls_json = any(callee.has_json for callee in callees.values())
-    has_json = calls_json or any(mentions(each.type, JSON) for each in parts)
-    shown = [each.type for each in (*node.inputs, *node.outputs, *node.errors)]
+    has_json = calls_json or any(mentions(each, JSON) for each in types)
+    shown = [each.type for each in node.inputs]
+    shown += [each.type for each in (*node.outputs, *node.errors)]
     # What goes out shares nothing: not with the module, not with the inputs, not among itself.
     copies = has_json or bool(callees) or any(map(is_changeable, shown))
     bound = fuel_bound(node, {each: at.fuel_bound for each, at in callees.items()})

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from vesper.effects.settings import ConfigError, Table, close_to
+from vesper.host.caching import ResultSettings, read_caching
 from vesper.host.grants import Grant, grant_from_table
 from vesper.host.migrating import MigrationSettings, read_migration
 from vesper.host.parts import NAMES, Parts, read_parts
@@ -76,6 +77,8 @@ class Config:
     """None is as if there were an empty table."""
     traces: TraceSettings | None = None
     """None is as if there were an empty table."""
+    results: ResultSettings = field(default_factory=ResultSettings)
+    """Whose results are kept."""
 
     def located(self, path: str) -> Path:
         return self.folder / path
@@ -149,7 +152,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
     grants = values.get("grants", [])
     if not isinstance(grants, list) or not all(isinstance(each, dict) for each in grants):
         raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
-    own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces"}
+    own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces", "cache"}
     config = Config(
         path,
         folder,
@@ -166,6 +169,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         read_parts(top, folder),
         read_migration(top.table("migration"), folder),
         read_traces(top.table("traces"), folder),
+        read_caching(top.table("cache")),
     )
     for name in values:
         if name not in own and name not in NAMES:

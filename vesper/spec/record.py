@@ -47,10 +47,10 @@ else:
         cls.__reduce__ = lambda self: (type(self), tuple(getattr(self, name) for name in names))
         return cls
 
-    def _refuse_set(self, name, value):
+    def _refuse_set(_self, name, _value):
         raise AttributeError(f"cannot assign to field {name!r}")
 
-    def _refuse_delete(self, name):
+    def _refuse_delete(_self, name):
         raise AttributeError(f"cannot delete field {name!r}")
 
     class _Part:
@@ -150,13 +150,15 @@ else:
 
     def _initializer(parts, cls):
         names = tuple(part.name for part in parts)
-        if not 0 < len(parts) < len(_TEMPLATES) or any(part.factory is not _MISSING for part in parts):
-            made = _written(parts, cls)
-        elif "__post_init__" in cls.__dict__:
+        is_special = "__post_init__" in cls.__dict__ or any(part.factory is not _MISSING for part in parts)
+        if is_special or not 0 < len(parts) < len(_TEMPLATES):
             made = _written(parts, cls)
         else:
             code = _TEMPLATES[len(parts)].__code__.replace(
-                co_varnames=("self", *names), co_names=names, co_name="__init__", co_qualname=f"{cls.__qualname__}.__init__"
+                co_varnames=("self", *names),
+                co_names=names,
+                co_name="__init__",
+                co_qualname=f"{cls.__qualname__}.__init__",
             )
             defaults = tuple(part.default for part in parts if part.default is not _MISSING)
             made = FunctionType(code, {}, "__init__", defaults or None)
