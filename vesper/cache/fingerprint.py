@@ -21,12 +21,13 @@ _OTHERS = ("yaml", "libcst")
 
 def fingerprint() -> bytes:
     """Changes with every change of the compiler, of its libraries, and of Python."""
-    return _fingerprint(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), tuple(sys.path))
+    return fingerprint_of(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), tuple(sys.path), sys.version)
 
 
 @lru_cache(maxsize=4)
-def _fingerprint(package: str, path: tuple[str, ...]) -> bytes:
-    seen: list[object] = [sys.version, sys.implementation.cache_tag, sys.flags.optimize, package]
+def fingerprint_of(package: str, path: tuple[str, ...], version: str) -> bytes:
+    """That of the package in this folder, with the modules of this path, on this Python."""
+    seen: list[object] = [version, sys.implementation.cache_tag, sys.flags.optimize, package]
     _see(package, seen)
     for part in _PARTS:
         _see(f"{package}/{part}", seen)

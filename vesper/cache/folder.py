@@ -1,9 +1,9 @@
 """Where the cache of nodes is, and whether it may be believed.
 
 What stands in it is run: generated Python as compiled code. So it is the user's own folder, and never that of a
-project, which may come from anybody. Two things must hold: the folder and everything in it belong to this user, or to root, and
-nobody else may write there; and every entry carries a MAC under a key that stands elsewhere, so that a folder that was
-restored, copied or checked out from somewhere counts as empty.
+project, which may come from anybody. Two things must hold: the folder and everything in it belong to this user, or to
+root, and nobody else may write there; and every entry carries a MAC under a key that stands elsewhere, so that a folder
+that was restored, copied or checked out from somewhere counts as empty.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def trusted_folder(folder: str) -> None:
             raise NoCache(f"{folder} cannot be made: {error.strerror}; set {VARIABLE} to another folder") from None
         status = os.lstat(folder)
     except OSError as error:
-        raise NoCache(f"{folder} cannot be looked at: {error.strerror}") from None
+        raise NoCache(f"{folder} cannot be used: {error.strerror}; set {VARIABLE} to another folder") from None
     if not stat.S_ISDIR(status.st_mode):
         raise NoCache(f"{folder} is no folder; set {VARIABLE} to one")
     if not is_own(status):

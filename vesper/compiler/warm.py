@@ -112,9 +112,9 @@ class _Kept:
         return Facts(form["facts"], self._save)
 
     def _save(self) -> None:
-        for form in self._form["nodes"]:
-            form["facts"] = dict(form["facts"])  # another thread may add one meanwhile
-        self._cache.put(self._name, marshal.dumps(self._form))
+        # Copies: another thread may add a fact while this one writes.
+        forms = [{**form, "facts": dict(form["facts"])} for form in self._form["nodes"]]
+        self._cache.put(self._name, marshal.dumps({**self._form, "nodes": forms}))
 
 
 def _compile(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[str, ...]]:

@@ -346,7 +346,7 @@ def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool,
     from vesper.engines.fuel_bound import fuel_bound
     from vesper.spec.types import JSON, is_changeable, mentions
 
-    types = [each.type for each in (*node.inputs, *node.constants)]
+    types = [each.type for each in node.inputs] + [each.type for each in node.constants]
     types += [each.type for each in node.expressions()]
     # Of a called node too: what that asks for goes out under the name of this one.
     calls_json = any(callee.has_json for callee in callees.values())
