@@ -174,7 +174,9 @@ def test_a_warm_process_loads_neither_the_parser_nor_the_writer(
     loaded = _started(engine)
     heavy = {"yaml", "libcst", "inspect", "dataclasses", "hashlib", "pathlib", "ast", "tomllib", "threading", "logging"}
     assert not heavy & loaded
-    assert not {each for each in loaded if each.startswith(("vesper.check", "vesper.syntax", "vesper.ir", "vesper.host"))}
+    assert not {
+        each for each in loaded if each.startswith(("vesper.check", "vesper.syntax", "vesper.ir", "vesper.host"))
+    }
     assert len([each for each in loaded if each.startswith("vesper")]) < 60
     other = {"python": "vesper._direct", "interp": "vesper.engines.python_engine"}[engine]
     assert other not in loaded, "one engine does not pay for the other"
@@ -222,9 +224,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], Decimal | None]] = {
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("what", list(CHANGES))
-def test_a_change_anywhere_in_what_it_depends_on_counts(
-    cache: Entries, project: Path, what: str, engine: str
-) -> None:
+def test_a_change_anywhere_in_what_it_depends_on_counts(cache: Entries, project: Path, what: str, engine: str) -> None:
     assert load(project, engine)(amount=Decimal(1)).total == Decimal("1.10")
     assert is_warm(load(project, engine))
     change, total = CHANGES[what]
