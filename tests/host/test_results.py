@@ -181,10 +181,10 @@ def test_another_vesper_or_engine_counts(tmp_path: Path, what: str, monkeypatch:
 
 
 def test_what_is_no_function_of_its_inputs_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="depends on when it runs.*give it the time as input"):
+    with pytest.raises(ValueError, match=r"depends on when it runs.*give it the time as input"):
         vesper.load(written(tmp_path, CLOCK), results=True)
     asking = next(each for each in NODES.rglob("*.vsp") if "external_api_call" in each.read_text())
-    with pytest.raises(ValueError, match="asks for effects.*`cache` step"):
+    with pytest.raises(ValueError, match=r"asks for effects.*`cache` step"):
         vesper.load(asking, results=True)
     with pytest.raises(ValueError, match="needs one engine"):
         vesper.load(written(tmp_path, DIVIDED), results=True, engine="auto")

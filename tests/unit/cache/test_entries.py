@@ -125,7 +125,7 @@ def test_a_folder_that_cannot_be_written_is_read(cache: Entries, monkeypatch: py
         raise PermissionError(13, "Permission denied")
 
     real = os.open
-    monkeypatch.setattr(os, "open", lambda path, flags, *mode: refuse() if flags & os.O_CREAT else real(path, flags))
+    monkeypatch.setattr(os, "open", lambda path, flags, *_: refuse() if flags & os.O_CREAT else real(path, flags))
     assert not cache.put("b" * 64, b"text")
     assert cache.find(NAME) == b"text"
     cache.kept.save()
@@ -137,7 +137,7 @@ def test_a_full_disk_leaves_nothing_behind(cache: Entries, monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "replace", full)
     assert not cache.put(NAME, b"text")
-    assert os.listdir(cache.folder) == []
+    assert list(Path(cache.folder).iterdir()) == []
 
 
 # -- processes ------------------------------------------------------------------------------------

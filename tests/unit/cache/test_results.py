@@ -127,7 +127,11 @@ def test_who_waits_for_one_that_fails_works_it_out() -> None:
         assert go.wait(10)
         raise ValueError("not me")
 
-    thread = threading.Thread(target=lambda: pytest.raises(ValueError, results.find_or_make, "a", fails, bytes.decode))
+    def expected() -> None:
+        with pytest.raises(ValueError, match="not me"):
+            results.find_or_make("a", fails, bytes.decode)
+
+    thread = threading.Thread(target=expected)
     thread.start()
     assert begun.wait(10)
     other: list[object] = []
