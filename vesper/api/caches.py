@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from vesper.cache.entries import open_entries
@@ -30,8 +29,9 @@ def clear_caches(levels: tuple[str, ...], settings: ResultSettings | None = None
     """Empties these levels; how many entries each had. L1 and the memory of L3 are emptied in this process."""
     removed: dict[str, int] = {}
     if "l1" in levels:
-        clear: Callable[[], int] | None = getattr(_direct(), "clear_code", None)
-        removed["l1"] = 0 if clear is None else clear()
+        from vesper.engines.direct_engine import clear_code
+
+        removed["l1"] = clear_code()
     if "l2" in levels:
         removed["l2"] = 0
         with contextlib.suppress(NoCache):
@@ -47,18 +47,10 @@ def clear_caches(levels: tuple[str, ...], settings: ResultSettings | None = None
     return removed
 
 
-def _direct() -> object:
-    from vesper import _direct as found
-
-    return found
-
-
 def _code() -> dict[str, Any]:
-    """The engine says it of itself, where its build has a compiler to machine code: `code_stats()`."""
-    stats: Callable[[], dict[str, Any]] | None = getattr(_direct(), "code_stats", None)
-    if stats is None:
-        return {"why_not": "this build of the direct engine makes no machine code"}
-    return dict(stats())
+    from vesper.engines.direct_engine import code_stats
+
+    return code_stats() or {"why_not": "this build of the direct engine makes no machine code"}
 
 
 def _nodes() -> dict[str, Any]:

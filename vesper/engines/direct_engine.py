@@ -265,6 +265,18 @@ def decimal_access() -> str:
     return _direct.decimal_access()
 
 
+def code_stats() -> dict[str, Any] | None:
+    """What the cache of machine code holds and counts; None for a build that makes none."""
+    stats: Callable[[], dict[str, Any]] | None = getattr(_direct, "code_stats", None)
+    return None if stats is None else dict(stats())
+
+
+def clear_code() -> int:
+    """Gives machine code back that nobody runs; how many functions there were."""
+    clear: Callable[[], int] | None = getattr(_direct, "clear_code", None)
+    return 0 if clear is None else clear()
+
+
 @lru_cache(maxsize=1)
 def build() -> str:
     """Which build of the engine this is: two builds of one version may differ."""
