@@ -342,6 +342,24 @@ def test_who_closes_says_why(store: Store) -> None:
     assert (listed["count"], listed["status"]) == (3, "open")
 
 
+def test_all_of_a_node_are_closed_at_once(store: Store) -> None:
+    fingerprint = fill(store)
+    other, note = seen("900.00")
+    put(
+        store,
+        KEY,
+        Happened(Diverged(note.name, "f" * len(fingerprint)), replace(other, fingerprint="f" * len(fingerprint))),
+    )
+    for arguments in ([], [fingerprint, "--all", "payment_decision_v1"]):
+        refused = said("close", *arguments, "--why", "x", code=2).stderr
+        assert "name one divergence by its FINGERPRINT, or a node by --all NODE" in refused
+    closed = as_json("close", "--all", "payment_decision", "--why", "one cause, mended")
+    assert [each["open"] for each in closed] == [1, 0]
+    assert {each["status"] for each in as_json("list", "--all")} == {"closed"}
+    refused = said("close", "--all", "payment_decision", "--why", "x", code=1).stderr
+    assert "no divergence of payment_decision_v1" in refused
+
+
 # -- the page -------------------------------------------------------------------------------------
 
 

@@ -212,6 +212,15 @@ def test_a_history_since_then(told: Told) -> None:
     assert "lines: each is what was written" in text
 
 
+def test_the_newest_of_a_history(told: Told) -> None:
+    a_long_story(told)
+    total = len(told.store.history(FEE))
+    assert total > 2
+    (found,) = json.loads(invoke("migrate", "history", "fee", "--limit", "2", "--format", "json").stdout)
+    assert [each["number"] for each in found["lines"]] == [line.number for line in told.store.history(FEE)][-2:]
+    assert f"{total} lines: each is what was written" in "\n".join(said("history", "fee", "--limit", "2"))
+
+
 def test_a_history_that_was_changed_names_the_line(told: Told, tmp_path: Path) -> None:
     a_long_story(told)
     number = next(each.number for each in told.store.history(FEE) if '"closed"' in each.text)

@@ -6,20 +6,28 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.migration.routed import divergences_of, put_into, routes_in, state_of
 from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node, worked_nodes
+from vesper.compiler import Compiled
 from vesper.engines.compare import compare, same_outcome
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Completion, Done, Limits
 from vesper.engines.outcome import EngineFault, LimitHit, Returned
+from vesper.engines.python_engine import PythonEngine
 from vesper.migration.apart.child import Child
 from vesper.migration.apart.isolation import Busy, IsolatedProgram, Unavailable, Workers
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.reports import Agreement, Disagreement
+from vesper.migration.compare.transcript import Exchange, Transcript
 from vesper.migration.decide.modes import Mode, Reason
+from vesper.migration.follow.follower import follow_transcript
 from vesper.verify.inputs import InputGenerator
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
@@ -115,6 +123,60 @@ def test_an_execution_with_effects_goes_on_in_its_process(workers: Workers) -> N
         completion = Completion(left.requests[0].id, None, "http_500")
         left, right = here.advance((completion,)), there.advance((completion,))
     assert isinstance(right, Done)
+
+
+def paid() -> tuple[Compiled, Transcript]:
+    """What Python came to in one of the cases, with all that it asked for."""
+    node = compiled(EFFECTS)
+    case = max(node.cases, key=lambda each: len(each.effects))
+    execution = PythonEngine().load(node).start(case.inputs, NOON)
+    answers = {each.path: each for each in case.effects}
+    exchanges = []
+    step = execution.advance(())
+    while isinstance(step, Blocked):
+        (request,) = step.requests
+        found = answers[request.path]
+        exchanges.append(Exchange(request, None if found.fails else found.returns, found.fails))
+        step = execution.advance((exchanges[-1].completion(),))
+    assert len(exchanges) > 2
+    return node, Transcript(case.inputs, NOON, tuple(exchanges), step.outcome)
+
+
+def test_records_are_followed_with_one_question(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    node, transcript = paid()
+    asked: list[bytes] = []
+    ask = Child.ask
+
+    def noted(child: Child, question: bytes, seconds: float) -> Any:
+        asked.append(question)
+        return ask(child, question, seconds)
+
+    monkeypatch.setattr(Child, "ask", noted)
+    isolated, here = IsolatedProgram(node, workers), DirectEngine().load(node)
+    isolated.points()
+    asked.clear()
+    reports = [follow_transcript(each, transcript, Comparator(node), KEY) for each in (isolated, here)]
+    left, right = reports
+    assert isinstance(left, Agreement)
+    assert isinstance(right, Agreement)
+    assert (left.note, left.fingerprint) == (right.note, right.fingerprint)
+    assert len(asked) == 1
+
+
+def test_records_that_are_not_its_own_are_a_difference_where_they_part(workers: Workers) -> None:
+    node, transcript = paid()
+    isolated, here = IsolatedProgram(node, workers), DirectEngine().load(node)
+    for place, exchange in enumerate(transcript.exchanges):
+        other = replace(exchange.request, arguments={**exchange.request.arguments, "extra": 1})
+        exchanges = list(transcript.exchanges)
+        exchanges[place] = replace(exchange, request=other)
+        changed = replace(transcript, exchanges=tuple(exchanges))
+        left, right = (follow_transcript(each, changed, Comparator(node), KEY) for each in (isolated, here))
+        assert isinstance(left, Disagreement)
+        assert isinstance(right, Disagreement)
+        assert left.difference == right.difference
+        assert left.difference.where.startswith(exchange.request.path)
+    assert isinstance(follow_transcript(isolated, transcript, Comparator(node), KEY), Agreement)
 
 
 def test_limits_and_misuse_go_over(workers: Workers) -> None:

@@ -443,6 +443,15 @@ def test_what_is_no_inputs_at_all_is_the_callers_mistake(here: Here) -> None:
     assert not divergences_of(here.routes, here.program)
 
 
+@pytest.mark.parametrize("mode", LADDER, ids=lambda each: each.value)
+def test_a_call_that_fails_is_one_request(mode: Mode, here: Here) -> None:
+    put_into(here.routes, here.program, mode)
+    for inputs in INPUTS:
+        here.node(**inputs)
+        here.node(inputs)
+    assert sum(here.served().values()) == 2 * len(INPUTS)
+
+
 @pytest.mark.parametrize("mode", [Mode.SHADOW_DIRECT, Mode.DIRECT_ONLY], ids=lambda each: each.value)
 def test_what_goes_through_from_outside_is_no_outcome(mode: Mode, tmp_path: Path) -> None:
     def interrupted(_: Any) -> Any:

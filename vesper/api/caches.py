@@ -29,9 +29,7 @@ def clear_caches(levels: tuple[str, ...], settings: ResultSettings | None = None
     """Empties these levels; how many entries each had. L1 and the memory of L3 are emptied in this process."""
     removed: dict[str, int] = {}
     if "l1" in levels:
-        from vesper.engines.direct_engine import clear_code
-
-        removed["l1"] = clear_code()
+        removed["l1"] = 0  # machine code belongs to the programs of a process, and goes with them
     if "l2" in levels:
         removed["l2"] = 0
         with contextlib.suppress(NoCache):

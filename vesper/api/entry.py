@@ -27,6 +27,15 @@ class HasWayIn(Protocol):
     ) -> Callable[..., dict[str, Any]] | None: ...
 
 
+@runtime_checkable
+class RunsAgain(Protocol):
+    """A program for which a second call would be a second request."""
+
+    def again(
+        self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None
+    ) -> Outcome: ...
+
+
 def entry(
     compiled: Compiled, program: Program, limits: Limits | None, takes_now: bool
 ) -> Callable[..., dict[str, Any]]:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper.api.described import described
-from vesper.api.entry import entry
+from vesper.api.entry import RunsAgain, entry
 from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome
 from vesper.engines import outcome as ended
@@ -281,9 +281,10 @@ class Node:
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
         found = self._plain(inputs)
+        again = self._program.again if isinstance(self._program, RunsAgain) else self._program.call
         return outcome_of(
             self._compiled,
-            self._program.call(found.inputs if found.changed else inputs, now, self._limits),
+            again(found.inputs if found.changed else inputs, now, self._limits),
             found.inputs,
             found,
         )

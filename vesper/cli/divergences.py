@@ -33,13 +33,14 @@ from vesper.cli.migration_open import (
     short_epoch,
     store_dsn,
     store_options,
+    the_key,
     the_keys,
     the_store,
     why_option,
 )
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.decide.state import Close, Refused
+from vesper.migration.decide.state import Close, Refused, State
 from vesper.migration.stores import ledger
 from vesper.migration.stores.overview import newest, read_node
 from vesper.migration.stores.store import NodeKey, Store, Transaction, keys_of
@@ -342,39 +343,84 @@ def _keep(store: Store, found: _Found, small: Shrunk) -> None:
 
 
 @command.command("close")
-@click.argument("fingerprint")
+@click.argument("fingerprint", required=False)
+@click.option("--all", "node", metavar="NODE", help="All that are open of this node, in place of one.")
 @store_options
 @epoch_option
 @why_option(is_required=True)
 @by_option
 @style_option
 def close_command(
-    fingerprint: str, config: Path | None, dsn: str | None, epoch: str | None, why: str, by: str | None, style: str
+    fingerprint: str | None,
+    node: str | None,
+    config: Path | None,
+    dsn: str | None,
+    epoch: str | None,
+    why: str,
+    by: str | None,
+    style: str,
 ) -> None:
     """Say that a divergence was looked at and is done with: it keeps its node from rising no more.
 
     It is open again as soon as it is seen again. A latch stays until `vesper migrate resume` releases it.
     """
+    if (fingerprint is None) == (node is None):
+        raise click.UsageError("name one divergence by its FINGERPRINT, or a node by --all NODE")
     who = by or this_user()
     with the_store(config, dsn) as opened:
-        found = _the_divergence(opened, fingerprint, epoch)
-        key, known = found.key, found.divergence
-        if known.status == "closed":
-            raise click.ClickException(
-                f"{known.fingerprint} is closed already, by {printable(known.closed_by or '?')}: "
-                f"{printable(known.closed_why or '')}"
-            )
-        applied = ledger.tell(opened.store, key, Close(known.fingerprint, who, why), opened.settings, now_us())
-    state = applied.state
+        if fingerprint is not None:
+            found = _the_divergence(opened, fingerprint, epoch)
+            if found.divergence.status == "closed":
+                known = found.divergence
+                raise click.ClickException(
+                    f"{known.fingerprint} is closed already, by {printable(known.closed_by or '?')}: "
+                    f"{printable(known.closed_why or '')}"
+                )
+            chosen = [found]
+        else:
+            chosen = _open_of(opened, node or "", epoch)
+        closed = [(each, _closed(opened, each, who, why)) for each in chosen]
+    if style == "json":
+        said = [_closed_json(each, state, who, why) for each, state in closed]
+        click.echo(document(said if node is not None else said[0]))
+        return
+    for each, state in closed:
+        left = len(state.open) + len(state.noise)
+        more = (
+            f"{number(left, 'divergence')} of it {'is' if left == 1 else 'are'} still open" if left else "none is open"
+        )
+        name = f"{printable(each.key.node)} ({short_epoch(each.key.epoch)})"
+        click.echo(f"closed: {each.divergence.fingerprint} of {name}; {more}")
+    key, last = closed[-1][0].key, closed[-1][1]
+    if last.latches:
+        click.echo(f"the node is latched in python_only; `vesper migrate resume {printable(key.node)}` releases it")
+
+
+def _open_of(opened: Opened, node: str, epoch: str | None) -> list[_Found]:
+    key = the_key(opened, node, epoch)
+    found = [each for each in _all(opened.store, [key]) if each.divergence.status != "closed"]
+    if not found:
+        raise click.ClickException(f"no divergence of {printable(key.node)} ({short_epoch(key.epoch)}) is open")
+    return found
+
+
+def _closed(opened: Opened, found: _Found, who: str, why: str) -> State:
+    closing = Close(found.divergence.fingerprint, who, why)
+    applied = ledger.tell(opened.store, found.key, closing, opened.settings, now_us())
     refused = next((each for each in applied.decisions if isinstance(each, Refused)), None)
     if refused is not None:
         raise click.ClickException(printable(refused.why))
-    left = len(state.open) + len(state.noise)
-    if style == "json":
-        said = {"fingerprint": known.fingerprint, "node": key.node, "epoch": key.epoch, "status": "closed"}
-        click.echo(document({**said, "by": who, "why": why, "open": left, "mode": state.mode.value}))
-        return
-    more = f"{number(left, 'divergence')} of it {'is' if left == 1 else 'are'} still open" if left else "none is open"
-    click.echo(f"closed: {known.fingerprint} of {printable(key.node)} ({short_epoch(key.epoch)}); {more}")
-    if state.latches:
-        click.echo(f"the node is latched in python_only; `vesper migrate resume {printable(key.node)}` releases it")
+    return applied.state
+
+
+def _closed_json(found: _Found, state: State, who: str, why: str) -> dict[str, object]:
+    return {
+        "fingerprint": found.divergence.fingerprint,
+        "node": found.key.node,
+        "epoch": found.key.epoch,
+        "status": "closed",
+        "by": who,
+        "why": why,
+        "open": len(state.open) + len(state.noise),
+        "mode": state.mode.value,
+    }

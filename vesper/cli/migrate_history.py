@@ -23,9 +23,16 @@ from vesper.spec.values import printable
 @store_options
 @epoch_option
 @since_option
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the newest N of each node; all are checked.")
 @style_option
 def history_command(
-    node: str | None, config: Path | None, dsn: str | None, epoch: str | None, since_us: int | None, style: str
+    node: str | None,
+    config: Path | None,
+    dsn: str | None,
+    epoch: str | None,
+    since_us: int | None,
+    limit: int | None,
+    style: str,
 ) -> None:
     """Show every decision about NODE, or about all nodes, and check that each is what was written.
 
@@ -40,7 +47,10 @@ def history_command(
         else:
             keys = the_keys(store, node) if epoch is None else [the_key(opened, node, epoch)]
         found = _histories(store, keys)
-    shown = {key: [each for each in lines if _is_since(each, since_us)] for key, lines in found.items()}
+    shown = {
+        key: [each for each in lines if _is_since(each, since_us)][-limit if limit is not None else 0 :]
+        for key, lines in found.items()
+    }
     problems = {key: problem for key, lines in found.items() if (problem := verify_history(lines)) is not None}
     if style == "json":
         click.echo(document([_json(key, lines, problems.get(key)) for key, lines in shown.items()]))

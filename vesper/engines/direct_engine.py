@@ -266,15 +266,10 @@ def decimal_access() -> str:
 
 
 def code_stats() -> dict[str, Any] | None:
-    """What the cache of machine code holds and counts; None for a build that makes none."""
-    stats: Callable[[], dict[str, Any]] | None = getattr(_direct, "code_stats", None)
-    return None if stats is None else dict(stats())
-
-
-def clear_code() -> int:
-    """Gives machine code back that nobody runs; how many functions there were."""
-    clear: Callable[[], int] | None = getattr(_direct, "clear_code", None)
-    return 0 if clear is None else clear()
+    """What this process has made of machine code, and the bytes of it that are held; None for a build that makes
+    none. It belongs to its programs, and goes with them."""
+    counters: Callable[[], dict[str, Any]] | None = getattr(_direct, "tier_counters", None)
+    return None if counters is None else dict(counters())
 
 
 @lru_cache(maxsize=1)

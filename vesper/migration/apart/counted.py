@@ -16,8 +16,9 @@ from pathlib import Path
 from vesper.engines.engine import Blocked, Completion, Done, Limits
 from vesper.engines.path import Point
 from vesper.migration.apart.flights import Flights, LostFlights, Slot, lost
+from vesper.migration.compare.transcript import Exchange
 from vesper.migration.decide.state import Settings
-from vesper.migration.follow.direct_side import PathedAnswer, PathedExecution, PathedProgram
+from vesper.migration.follow.direct_side import PathedAnswer, PathedExecution, PathedProgram, ScriptedProgram
 from vesper.migration.stores import ledger
 from vesper.migration.stores.store import NodeKey, Store, StoreError
 
@@ -92,6 +93,22 @@ class CountedProgram:
         self._enter()
         try:
             return _Counted(self.program.start_pathed(inputs, key, now, limits), self)
+        finally:
+            self._leave()
+
+    def start_scripted(
+        self,
+        inputs: Mapping[str, object],
+        key: bytes,
+        now: datetime | None,
+        limits: Limits | None,
+        exchanges: Sequence[Exchange],
+    ) -> PathedExecution:
+        if not isinstance(self.program, ScriptedProgram):
+            return self.start_pathed(inputs, key, now, limits)
+        self._enter()
+        try:
+            return _Counted(self.program.start_scripted(inputs, key, now, limits, exchanges), self)
         finally:
             self._leave()
 

@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vesper.engines.direct_engine import load_documents
-from vesper.engines.engine import Blocked, Done, Limits
+from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
 from vesper.migration.apart.packed import (
+    Unsendable,
+    message,
     pack_marks,
     pack_outcome,
     pack_request,
     unpack,
     unpack_completion,
+    unpack_request,
 )
 from vesper.migration.apart.serving import bound, live_as_long_as, serve
 from vesper.spec.values import Value
@@ -59,6 +62,8 @@ class Worker:
                 return self._call(question)
             case "start":
                 return self._start(question)
+            case "script":
+                return self._script(question)
             case "advance":
                 completions = tuple(map(unpack_completion, question["completions"]))
                 return self._step(self._execution.advance(completions))
@@ -87,10 +92,30 @@ class Worker:
         self._execution = execution
         return self._step(execution.advance(()))
 
+    def _script(self, question: Mapping[str, Any]) -> object:
+        """The execution on the records of another: as far as it asks for the very same, in one answer.
+
+        From the first request that is not the same to the letter it is an execution as any other: whoever asked
+        judges whether that is a difference, and goes on with `advance`."""
+        self._marks = []
+        program, (inputs, now, limits) = self._program(question), _arguments(question)
+        self._has_path = True
+        self._execution = program.start_pathed(inputs, question["key"], now, limits)
+        step, paths = self._execution.advance(()), []
+        for asked, value, failure in question["exchanges"]:
+            if not isinstance(step, Blocked):
+                break
+            (request,) = step.requests
+            if not _is_same(request, unpack_request(asked)):
+                break
+            paths.append(self._execution.path())
+            step = self._execution.advance((Completion(request.id, unpack(value), failure),))
+        return {"paths": paths, **self._step(step)}
+
     def _observe(self, index: int, value: Value) -> None:
         self._marks.append((index, value))
 
-    def _step(self, step: Blocked | Done) -> object:
+    def _step(self, step: Blocked | Done) -> dict[str, object]:
         said: dict[str, object] = {"marks": pack_marks(tuple(self._marks))}
         self._marks = []
         if self._has_path:
@@ -100,6 +125,20 @@ class Worker:
             return {**said, "request": pack_request(request)}
         self._execution = None
         return {**said, "outcome": pack_outcome(step.outcome)}
+
+
+def _is_same(request: Request, asked: Request) -> bool:
+    """To the letter, in whatever order the fields come; False where no text says so."""
+    try:
+        return _letters(request) == _letters(asked)
+    except Unsendable:
+        return False
+
+
+def _letters(request: Request) -> bytes:
+    """Without its number, which each engine counts for itself."""
+    about = [request.path, request.effect, request.effect_class, request.key]
+    return message([*about, dict(request.fixed), dict(request.arguments)])
 
 
 def _arguments(question: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ import atexit
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from queue import Empty, SimpleQueue
@@ -23,13 +24,14 @@ from weakref import WeakSet
 
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import all_callees
-from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer
+from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer, Request
 from vesper.engines.outcome import EngineFault, Outcome
 from vesper.engines.path import Pathed, Point
 from vesper.migration.apart import packed
 from vesper.migration.apart.child import MAX_MESSAGE, Child, ChildDied
 from vesper.migration.apart.isolated import MOST_PROGRAMS
 from vesper.migration.apart.restarts import Restarts
+from vesper.migration.compare.transcript import Exchange
 from vesper.migration.follow.direct_side import NotAsked
 
 _log = logging.getLogger("vesper.migration")
@@ -284,6 +286,23 @@ class IsolatedProgram:
         question = _question("start", self.semantic_hash, inputs, now, limits, key)
         return IsolatedExecution(_Held(self._workers), question, self, None)
 
+    def start_scripted(
+        self,
+        inputs: Mapping[str, object],
+        key: bytes,
+        now: datetime | None,
+        limits: Limits | None,
+        exchanges: Sequence[Exchange],
+    ) -> IsolatedExecution:
+        """An execution that will be advanced with these answers. One message holds them all: each that goes to another
+        process and back costs as much as a step."""
+        try:
+            script = [packed.pack_exchange(each) for each in exchanges]
+        except packed.Unsendable as error:
+            raise Unavailable(str(error)) from None
+        question = _question("script", self.semantic_hash, inputs, now, limits, key, exchanges=script)
+        return IsolatedExecution(_Held(self._workers), question, self, None, exchanges)
+
     def _asked(self, question: bytes) -> Mapping[str, Any]:
         held = _Held(self._workers)
         try:
@@ -360,8 +379,20 @@ class _Held:
 class IsolatedExecution:
     """One run in another process, which is given back when it ends, or when nobody has this object any more."""
 
-    def __init__(self, held: _Held, start: bytes, program: IsolatedProgram, observe: Observer | None) -> None:
+    def __init__(
+        self,
+        held: _Held,
+        start: bytes,
+        program: IsolatedProgram,
+        observe: Observer | None,
+        script: Sequence[Exchange] = (),
+    ) -> None:
         self._held = held
+        self._script = script
+        self._ready: deque[tuple[Request, bytes]] = deque()
+        """Requests of the script that the other process has asked for, to the letter, and was answered already."""
+        self._last: Mapping[str, Any] | None = None
+        """What it came to after those."""
         self._start: bytes | None = start
         self._program = program
         self._observe = observe
@@ -376,9 +407,16 @@ class IsolatedExecution:
             raise ValueError("an execution is advanced with the completion of the one request that it waits for")
         if self._start is not None:
             question, self._start = self._start, None
-        else:
+            self._last = self._held.ask(question, self._program)
+            paths = self._last.get("paths", ())
+            self._ready.extend((each.request, path) for each, path in zip(self._script, paths, strict=False))
+        if self._ready:
+            request, self._path = self._ready.popleft()
+            return Blocked((request,))
+        answer, self._last = self._last, None
+        if answer is None:
             question = _sent({"do": "advance", "completions": [packed.pack_completion(each) for each in completions]})
-        answer = self._held.ask(question, self._program)
+            answer = self._held.ask(question, self._program)
         self._path = answer.get("path", self._path)
         self._fingerprint = answer.get("fingerprint", self._fingerprint)
         for index, value in packed.unpack_marks(answer.get("marks", ())):

@@ -109,8 +109,12 @@ def unpack_marks(packed: Any) -> Marks:
     return tuple((index, unpack(value)) for index, value in packed)
 
 
+def pack_exchange(exchange: Exchange) -> object:
+    return [pack_request(exchange.request), pack(exchange.value), exchange.failure]
+
+
 def pack_transcript(transcript: Transcript) -> object:
-    exchanges = [[pack_request(each.request), pack(each.value), each.failure] for each in transcript.exchanges]
+    exchanges = list(map(pack_exchange, transcript.exchanges))
     return [pack(dict(transcript.inputs)), transcript.now, exchanges, pack_outcome(transcript.outcome)]
 
 

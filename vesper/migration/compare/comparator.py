@@ -107,7 +107,7 @@ class Comparator:
             if asked is None:
                 return _SAME
             return Difference("request", asked.path, asking(leader), asking(follower), asked.effect_class != "read")
-        if same_requests((leader,), (follower,)):
+        if leader is follower or same_requests((leader,), (follower,)):
             return _SAME
         where = _asked_where(leader, follower)
         if where is None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
@@ -61,6 +61,20 @@ class PathedProgram(Protocol):
     ) -> PathedExecution: ...
 
 
+@runtime_checkable
+class ScriptedProgram(Protocol):
+    """One that is quicker where it knows beforehand what it will be answered."""
+
+    def start_scripted(
+        self,
+        inputs: Mapping[str, object],
+        key: bytes,
+        now: datetime | None,
+        limits: Limits | None,
+        exchanges: Sequence[Exchange],
+    ) -> PathedExecution: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Broke:
     """The direct engine gave no answer that could be compared."""
@@ -83,7 +97,7 @@ class DirectSide:
 
     __slots__ = (
         "_deadline", "_execution", "_has_own_deadline", "_inputs", "_is_sensitive", "_key", "_limits", "_now",
-        "_program", "_ready", "_spent_ns", "_waits_for", "fingerprint", "points",
+        "_program", "_ready", "_script", "_spent_ns", "_waits_for", "fingerprint", "points",
     )  # fmt: skip
 
     def __init__(
@@ -96,8 +110,11 @@ class DirectSide:
         deadline: float | None = None,
         *,
         is_sensitive: bool = False,
+        script: Sequence[Exchange] = (),
     ) -> None:
+        """`script` is what it will be advanced with, where that is known."""
         self._program = program
+        self._script = script
         self._key = key
         self._inputs = inputs
         self._now = now
@@ -153,7 +170,11 @@ class DirectSide:
 
     def _moved(self, answer: Exchange | None) -> Blocked | Done:
         if self._execution is None:
-            self._execution = self._program.start_pathed(self._inputs, self._key, self._now, self._limits)
+            given = (self._inputs, self._key, self._now, self._limits)
+            if self._script and isinstance(self._program, ScriptedProgram):
+                self._execution = self._program.start_scripted(*given, self._script)
+            else:
+                self._execution = self._program.start_pathed(*given)
         completions = () if answer is None else (Completion(self._waits_for, answer.value, answer.failure),)
         step = self._execution.advance(completions)
         if isinstance(step, Blocked):

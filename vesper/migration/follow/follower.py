@@ -36,7 +36,16 @@ def follow_transcript(
 
     A leader that was stopped (denied, cancelled, out of time) can be compared up to there. Where it was followed so far
     without a difference, that is neither evidence nor lost: None. Where there was nothing to compare, it is `Lost`."""
-    side = DirectSide(direct, key, transcript.inputs, transcript.now, limits, deadline, is_sensitive=is_sensitive)
+    side = DirectSide(
+        direct,
+        key,
+        transcript.inputs,
+        transcript.now,
+        limits,
+        deadline,
+        is_sensitive=is_sensitive,
+        script=transcript.exchanges,
+    )
     following = Following(
         side, transcript, comparator, execution, knows_limits=limits is not None, is_stopped=was_stopped
     )

@@ -161,6 +161,10 @@ class RoutedProgram:
             return self._python.call(inputs, now, limits)
         return self._recorded.call(inputs, now, limits)
 
+    def again(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        """What a request that was served ended with, for a caller who wants to know all of it: no second request."""
+        return self._python.call(inputs, now, limits)
+
     # -- the fast way in --------------------------------------------------------------------------
 
     def way_in(self, ended: Ended) -> Callable[..., dict[str, object]] | None:
