@@ -19,6 +19,8 @@ collect_ignore_glob = ["*.vsp"]
 
 # Machine code is made when a node is loaded, wherever a test does not say otherwise: a few calls would never be enough.
 os.environ.setdefault("VESPER_JIT", "always")
+# What a test keeps on disk must not decide what the next one sees; tests of the cache say where theirs is.
+os.environ["VESPER_CACHE"] = "off"
 
 settings.register_profile("vesper", derandomize=True, deadline=None, max_examples=200, print_blob=True)
 settings.load_profile("vesper")

@@ -2,6 +2,9 @@
 
 from vesper import testing as testing
 from vesper.api.adopt import adopt as adopt
+from vesper.api.caches import cache_stats as cache_stats
+from vesper.api.error_info import ErrorInfo as ErrorInfo
+from vesper.api.error_info import InputProblem as InputProblem
 from vesper.api.errors import NodeError as NodeError
 from vesper.api.errors import Stopped as Stopped
 from vesper.api.errors import UnknownNode as UnknownNode
@@ -9,8 +12,6 @@ from vesper.api.execution import Execution as Execution
 from vesper.api.load import load as load
 from vesper.api.node import Field as Field
 from vesper.api.node import Node as Node
-from vesper.api.outcome import ErrorInfo as ErrorInfo
-from vesper.api.outcome import InputProblem as InputProblem
 from vesper.api.outcome import Outcome as Outcome
 from vesper.batch.errors import BatchError as BatchError
 from vesper.effects.custom import effect as effect

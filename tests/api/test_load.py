@@ -155,9 +155,12 @@ loaded = set(sys.modules)
 assert "click" not in loaded
 inputs = dict(amount="50.00", balance="100.00", currency="USD", country="DE", user_age_days=400)
 assert node(**inputs).ok
-assert not node(**{**inputs, "amount": "0"}).ok
-assert not node(amount=0.1).ok
 assert node(**inputs).trace_id
+assert set(sys.modules) == loaded, set(sys.modules) - loaded
+assert not node(**{**inputs, "amount": "0"}).ok  # what explains is loaded once there is something to explain
+loaded = set(sys.modules)
+assert not node(amount=0.1).ok
+assert not node(**{**inputs, "amount": "0"}).ok
 assert set(sys.modules) == loaded, set(sys.modules) - loaded
 """
     done = subprocess.run(

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
-from vesper.api.explain import error_info
-from vesper.codegen.function import takes_now
-from vesper.compiler import Compiled
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Outcome, Returned
-from vesper.engines.python_engine import PythonProgram
+
+if TYPE_CHECKING:
+    from vesper.compiler import Compiled
+    from vesper.engines.python_engine import PythonProgram
 
 
 @runtime_checkable
@@ -45,13 +45,16 @@ class RunsAgain(Protocol):
     ) -> Outcome: ...
 
 
-def entry(compiled: Compiled, program: Program, limits: Limits | None) -> Callable[..., dict[str, Any]]:
+def entry(
+    compiled: Compiled, program: Program, limits: Limits | None, takes_now: bool
+) -> Callable[..., dict[str, Any]]:
     """A dict of inputs to a dict of outputs; what ends otherwise is raised as an exception of `kernels.raised`."""
-    if isinstance(program, PythonProgram) and limits is None and program.is_always_plain:
-        return program.entry
+    # Only a program of the python engine has this: who calls another engine does not load that one to ask.
+    if limits is None and getattr(program, "is_always_plain", False):
+        return cast("PythonProgram", program).entry
     run = program.call
     ended = _ending(compiled)
-    if limits is None and isinstance(program, HasWayIn) and not takes_now(compiled.node):
+    if limits is None and isinstance(program, HasWayIn) and not takes_now:
         way_in = program.way_in(ended)
         if way_in is not None:
             return way_in
@@ -62,14 +65,14 @@ def entry(compiled: Compiled, program: Program, limits: Limits | None) -> Callab
     def call_at(inputs: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
         return ended(run(inputs, now, limits), inputs)
 
-    return call_at if takes_now(compiled.node) else call
+    return call_at if takes_now else call
 
 
 def entry_for_many(
-    compiled: Compiled, program: Program, limits: Limits | None
+    compiled: Compiled, program: Program, limits: Limits | None, takes_now: bool
 ) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
     """A list of dicts of inputs to a list of dicts of outputs, in one call; None where `entry` is called for each."""
-    if limits is None and isinstance(program, HasWayInForMany) and not takes_now(compiled.node):
+    if limits is None and isinstance(program, HasWayInForMany) and not takes_now:
         return program.way_in_for_many(_ending(compiled))
     return None
 
@@ -78,6 +81,8 @@ def _ending(compiled: Compiled) -> Callable[[Outcome, Mapping[str, Any]], dict[s
     def ended(outcome: Outcome, inputs: Mapping[str, Any]) -> dict[str, Any]:
         if type(outcome) is Returned:
             return outcome.value  # type: ignore[return-value]  # both engines give a dict of their own
+        from vesper.api.explain import error_info
+
         raise error_info(compiled, outcome, inputs).exception()
 
     return ended

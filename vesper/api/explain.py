@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from vesper.api.error_info import ErrorInfo, InputProblem
 from vesper.api.json_source import JsonSource
-from vesper.api.outcome import AnyOutcome, ErrorInfo, InputProblem
+from vesper.api.outcome import AnyOutcome
 from vesper.api.plain import Plain
 from vesper.api.problems import described
 from vesper.compiler import Compiled

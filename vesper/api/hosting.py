@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from vesper.effects.per_process import PerProcess
 
 if TYPE_CHECKING:
+    from vesper.cache.results import Results
+    from vesper.compiler import Compiled
+    from vesper.engines.engine import Program
     from vesper.engines.tiering import Tiering
     from vesper.host.config import Config
     from vesper.host.host import Host
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 _hosts: dict[tuple[int, str | None], Host] = {}
 _routes: dict[str, Routes] = {}
 """They know of forks themselves."""
+_results: dict[str, Results] = {}
+"""They know of forks, too."""
 _lock = PerProcess(threading.Lock)
 
 
@@ -61,6 +66,39 @@ def engine_settings(node_path: str) -> Tiering | None:
 
     found = find_config() or find_config(Path(node_path).parent)
     return None if found is None else read_config(found).engine
+
+
+def with_results(
+    compiled: Compiled, program: Program, engine: str, host: Host | None, is_wanted: bool | None
+) -> Program:
+    """The program with its results kept, where the caller or the configuration wants that. A configuration that names
+    a node whose results cannot be kept is wrong, and says so."""
+    from vesper.effects.settings import ConfigError
+    from vesper.host.config import default_config, find_config, read_config
+    from vesper.host.results import CachedProgram, NotKept, results_of
+
+    if host is not None:
+        config: Config = host.config
+    else:
+        found = find_config() or find_config(Path(compiled.path).parent)
+        config = default_config(Path.cwd()) if found is None else read_config(found)
+    if not is_wanted and not config.results.names(compiled.node.node_id):
+        return program
+    with _lock.get():
+        results = _results.get(name := f"{config.path}|{config.results}")
+        if results is None:
+            results = _results[name] = results_of(config.results)
+    try:
+        return CachedProgram(compiled, program, engine, results, config.results.shares_sensitive)
+    except NotKept as problem:
+        if is_wanted:
+            raise
+        raise ConfigError("cache.results.nodes", str(problem)) from None
+
+
+def results_in_use() -> list[Results]:
+    """The caches of results of this process."""
+    return list(_results.values())
 
 
 @atexit.register

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vesper.api.errors import NodeError, UnknownNode
+from vesper.api.nearest import mentions
 from vesper.api.node import Node
-from vesper.api.sampled import sample_calls
-from vesper.compiler import Compiled, compile_file
-from vesper.diagnostics.render_full import render_full
-from vesper.engines.direct_engine import TieredEngine
+from vesper.compiler.warm import compile_kept
 from vesper.engines.engine import EngineUnavailable, Limits
-from vesper.engines.registry import ENGINES
-from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate
+from vesper.engines.registry import NAMES, TIERED, engine_named
 
 if TYPE_CHECKING:
+    from vesper.compiler import Compiled
+    from vesper.diagnostics.diagnostic import DiagnosticBag
     from vesper.engines.engine import Engine, Program
     from vesper.host.host import Host
     from vesper.migration.live.routes import Routes
@@ -33,6 +31,7 @@ def load(
     limits: Limits | None = None,
     host: Host | None = None,
     routes: Routes | None = None,
+    results: bool | None = None,
 ) -> Node:
     """Load a node: by its id, by its name without a version (then the newest), or by the path of its file.
 
@@ -44,9 +43,17 @@ def load(
     On the engine `auto` the mode of the node decides for each call: it begins on Python with the direct engine beside
     it, and is moved over as the evidence allows (docs/how-to/move-a-node-over.md). `routes` are what such nodes share:
     the store of their modes above all; without them they are those of the configuration.
+
+    `results=True` keeps what calls come to, as `[cache.results]` of the configuration says how, for a node that is a
+    function of its inputs; False keeps nothing, and without either the node is kept that the configuration names
+    (docs/how-to/use-caches.md). On the engine `auto` nothing is kept: it compares what two engines come to.
     """
-    if engine not in ENGINES and engine != AUTO:
-        raise ValueError(f"no engine `{engine}`; the engines are {', '.join(ENGINES)}, and `{AUTO}` for both")
+    if engine not in NAMES and engine != AUTO:
+        raise ValueError(f"no engine `{engine}`; the engines are {', '.join(NAMES)}, and `{AUTO}` for both")
+    if results and engine == AUTO:
+        raise ValueError(
+            "results=True needs one engine: `auto` compares what two come to, and a kept result is neither"
+        )
     if not isinstance(limits, Limits | None):
         raise TypeError(f"limits are vesper.Limits(fuel=…, seconds=…), not {type(limits).__name__}")
     compiled, path, said = compiled_node(node, nodes)
@@ -55,47 +62,72 @@ def load(
         if engine == AUTO:
             from vesper.api.hosting import default_routes
 
-            program = (routes or default_routes(str(path), host)).program(compiled)
+            program = (routes or default_routes(path, host)).program(compiled)
         else:
             program = _engine(engine, path, host).load(compiled)
+            if results or (results is None and mentions(path, b"cache")):
+                from vesper.api.hosting import with_results
+
+                program = with_results(compiled, program, engine, host, results)
         loaded = Node(compiled, program, engine, limits, said, host)
-        sample_calls(loaded, host)
-        return loaded
+        if host is not None or mentions(path, b"traces"):
+            from vesper.api.sampled import sample_calls
+
+            sample_calls(loaded, host)
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
+    compiled.kept.save()
+    return loaded
 
 
-def _engine(name: str, path: Path, host: Host | None) -> Engine:
+def _engine(name: str, path: str, host: Host | None) -> Engine:
     """The engine of this name, as the configuration has it."""
-    if name != TieredEngine.name:
-        return ENGINES[name]
-    if host is not None:
-        return TieredEngine(host.config.engine)
+    if name != TIERED or (host is None and not mentions(path, b"engine")):
+        return engine_named(name)
     from vesper.api.hosting import engine_settings
+    from vesper.engines.direct_engine import TieredEngine
 
-    return TieredEngine(engine_settings(str(path)))
+    return TieredEngine(engine_settings(path) if host is None else host.config.engine)
 
 
 def compiled_node(
     node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None
-) -> tuple[Compiled, Path, tuple[str, ...]]:
+) -> tuple[Compiled, str, tuple[str, ...]]:
     """The node, its file, and what the checker says of it."""
     path = _path(node, nodes)
-    compiled, bag = compile_file(path)
-    said = tuple(render_full(bag.source, each) for each in bag.sorted())
+    compiled, said = compile_kept(path, _rendered)
     if compiled is None:
         raise NodeError("\n\n".join(said))
     return compiled, path, said
 
 
-def _path(node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None) -> Path:
-    if not isinstance(node, str):
-        node = Path(node)
-        if not node.is_file():
-            raise UnknownNode(f"there is no file `{node}`")
-        return node
+def _rendered(bag: DiagnosticBag) -> tuple[str, ...]:
+    from vesper.diagnostics.render_full import render_full
+
+    return tuple(render_full(bag.source, each) for each in bag.sorted())
+
+
+def _path(node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None) -> str:
+    """The file of a node, as messages name it. For a file that is named, as a warm start names it, no `pathlib` and
+    nothing of the repository is loaded."""
+    is_name = isinstance(node, str) and not node.endswith(".vsp") and "/" not in node
+    if not is_name:
+        file = _normal(os.fspath(node))
+        if not os.path.isfile(file):  # noqa: PTH113
+            raise UnknownNode(f"there is no file `{node if isinstance(node, str) else file}`")
+        return file
+    from pathlib import Path
+
+    from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate
+
     folder = os.environ.get(FOLDER_VARIABLE) or FOLDER if nodes is None else nodes
     try:
-        return locate(node, Path(folder))
+        return locate(str(node), Path(folder)).as_posix()
     except NodeNotFound as problem:
         raise UnknownNode(str(problem)) from None
+
+
+def _normal(path: str) -> str:
+    """The path as `pathlib` writes it: without doubled slashes and without steps to where one is."""
+    parts = [each for each in path.split("/") if each not in ("", ".")]
+    return ("/" if path.startswith("/") else "") + "/".join(parts) or "."

@@ -8,42 +8,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from inspect import Parameter, Signature
 from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from vesper.api.described import described
 from vesper.api.entry import RunsAgain, entry, entry_for_many
 from vesper.api.errors import Stopped
-from vesper.api.execution import Execution
-from vesper.api.explain import outcome_of
 from vesper.api.outcome import AnyOutcome
-from vesper.api.plain import Plain, fields_of, inputs_of_json, plain_inputs
-from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
 from vesper.engines.engine import UNLESS_SAID, Done, Limits, Program, PureExecution
-from vesper.ir import nodes as ir
-from vesper.ir.statements import Loop, all_statements
 from vesper.kernels import raised
 from vesper.spec.base_types import is_a
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs
-from vesper.spec.node_id import split_node_id
 from vesper.spec.problem import Problem, ValueProblem
-from vesper.spec.types import JSON, TIMESTAMP, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.spec.record import record
+from vesper.spec.types import TIMESTAMP, Type
 from vesper.spec.values import accept, plain, show
 
 if TYPE_CHECKING:
+    from inspect import Signature
+
+    from vesper.api.execution import Execution
+    from vesper.api.plain import Plain
     from vesper.batch.table import Decimals
+    from vesper.compiler import Compiled
     from vesper.host.host import Host, Prepared, Ran
 
 _NOTHING: Any = object()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Field:
     """An input, an output, or a field of the node's errors."""
 
@@ -91,41 +89,50 @@ class Node:
         warnings: tuple[str, ...],
         host: Host | None = None,
     ) -> None:
-        node = compiled.node
-        parts = split_node_id(node.node_id)
-        assert parts is not None  # the checker refuses an id without a version
-        takes_now = node.type != "function"
-        is_hosted = not node.is_pure() or node.grants.audit != "none"
+        about = described(compiled)
+        takes_now = about.type != "function"
+        is_hosted = about.is_hosted
         self.__dict__.update(
-            id=node.node_id,
-            name=parts[0],
-            version=parts[1],
-            type=node.type,
-            intent=node.source.intent,
-            path=compiled.source.path,
+            id=about.id,
+            name=about.name,
+            version=about.version,
+            type=about.type,
+            intent=about.intent,
+            path=compiled.path,
             engine=engine,
             limits=UNLESS_SAID if limits is None else limits,
             semantic_hash=compiled.semantic_hash,
-            inputs=MappingProxyType({each.name: _input(each) for each in node.inputs}),
-            outputs=_fields(node.outputs),
-            errors=_fields(node.errors),
+            inputs=MappingProxyType({each[0]: Field(*each) for each in about.inputs}),
+            outputs=MappingProxyType({each[0]: Field(*each) for each in about.outputs}),
+            errors=MappingProxyType({each[0]: Field(*each) for each in about.errors}),
             warnings=warnings,
-            call=self._hosted_call if is_hosted else entry(compiled, program, limits),
-            _call_many=None if is_hosted else entry_for_many(compiled, program, limits),
+            call=self._hosted_call if is_hosted else entry(compiled, program, limits, takes_now),
+            _call_many=None if is_hosted else entry_for_many(compiled, program, limits, takes_now),
             _compiled=compiled,
             _program=program,
             _engine_call=program.call,
             _limits=limits,
-            _types={each.name: each.type for each in node.inputs},
             _takes_now=takes_now,
             _is_hosted=is_hosted,
             _is_simple=not is_hosted and not takes_now,
             _host=host,
             _found=(0, None),
-            _is_short=_is_short(compiled),
+            _is_short=about.is_short,
         )
         self.__dict__["__doc__"] = _documentation(self)
-        self.__dict__["__signature__"] = _signature(self, takes_now)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # What few ask for, and what takes long to load: made then, and kept.
+            if name == "__signature__":
+                made = _signature(self, self._takes_now)
+            elif name == "_types":
+                made = {each.name: each.type for each in self._compiled.node.inputs}
+            else:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self.__dict__[name] = made
+            return made
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -177,6 +184,8 @@ class Node:
 
     def start(self, given: Any, /, *, now: datetime | str | None = None) -> Execution:
         """Begin an execution whose requests you answer. `given` is what a call takes in place of keywords."""
+        from vesper.api.execution import Execution
+
         plain = self._plain(given)
         if plain.refused is not None:
             return Execution(self._compiled, plain, PureExecution(partial(Done, _refused(plain.refused), ())))
@@ -260,7 +269,7 @@ class Node:
         now = None
         if self._takes_now:
             # An input of this name goes before; the start is then given to `call`.
-            now = self._start(None if "now" in self._types else inputs.pop("now", None))
+            now = self._start(None if "now" in self.inputs else inputs.pop("now", None))
         if given is _NOTHING:
             given = inputs
         elif inputs:
@@ -346,6 +355,8 @@ class Node:
 
     def _plain(self, given: object) -> Plain:
         """The inputs as plain objects, whatever they are given as."""
+        from vesper.api.plain import fields_of, inputs_of_json, plain_inputs
+
         if is_a(given, dict):
             return plain_inputs(self._types, dict(dict.items(given)))
         if is_a(given, str) or is_a(given, bytes) or is_a(given, bytearray):
@@ -395,13 +406,13 @@ class Node:
     _is_short: bool
 
 
-def _input(declared: ir.Input) -> Field:
-    is_required = declared.default is None and not isinstance(declared.type, OptionalOf)
-    return Field(declared.name, str(declared.type), is_required, plain(declared.default))
+def outcome_of(
+    compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, Any], plain: Plain | None = None
+) -> AnyOutcome:
+    """As `vesper.api.explain` has it, which is loaded when something is to be explained."""
+    from vesper.api.explain import outcome_of as explained
 
-
-def _fields(declared: tuple[ir.Output, ...]) -> Mapping[str, Field]:
-    return MappingProxyType({each.name: Field(each.name, str(each.type)) for each in declared})
+    return explained(compiled, outcome, inputs, plain)
 
 
 def _outside(values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -432,6 +443,8 @@ def _moment(now: object) -> datetime:
 
 def _signature(node: Node, takes_now: bool) -> Signature:
     """The keywords of a call. An input with the name of a Python keyword can only be given in a dict."""
+    from inspect import Parameter, Signature
+
     parameters = [
         Parameter(
             each.name,
@@ -459,29 +472,3 @@ def _documentation(node: Node) -> str:
                 default = "" if each.required else f" = {show(each.default)}"
                 lines.append(f"    {each.name:<{width}}  {each.type}{default}")
     return "\n".join(lines)
-
-
-def _is_short(compiled: Compiled) -> bool:
-    """True where no input can make an execution long: nothing loops and nothing computes with a collection.
-
-    A constant does not grow, whatever its type.
-    """
-    node = compiled.node
-    values = [each.type for each in node.inputs]
-    for each in node.expressions():
-        if not (isinstance(each, ir.Literal) or (isinstance(each, ir.Ref) and each.kind == "constant")):
-            values.append(each.type)
-    loops = any(isinstance(each, Loop) for each in all_statements(node.body))
-    return not loops and not any(map(_grows, values)) and all(map(_is_short, compiled.callees))
-
-
-def _grows(type_: Type) -> bool:
-    match type_:
-        case ArrayOf() | MapOf() | SetOf():
-            return True
-        case OptionalOf(inner):
-            return _grows(inner)
-        case Record(fields):
-            return any(_grows(each) for _, each in fields)
-        case _:
-            return type_ == JSON

@@ -5,82 +5,22 @@ An outcome is made on every call, so making one costs as little as Python allows
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock
 from collections.abc import Mapping
-from dataclasses import dataclass
 from reprlib import Repr
 from time import time_ns
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from vesper.api import told
-from vesper.api.errors import Stopped
-from vesper.engines import outcome as ended
 from vesper.journal.execution_id import trace_id
-from vesper.spec.vesper_error import VesperError
+
+if TYPE_CHECKING:
+    from vesper.api.error_info import ErrorInfo
 
 OutputsT = TypeVar("OutputsT", bound=Mapping[str, Any])
 
-_naming = threading.Lock()
+_naming = allocate_lock()
 _shown = Repr()
 _shown.maxstring = _shown.maxother = 60
-
-
-@dataclass(frozen=True, slots=True)
-class InputProblem:
-    """One field of the inputs that does not fit."""
-
-    path: str
-    """`items[2].qty`; empty where the whole is no inputs at all."""
-    kind: str
-    """`missing`, `unknown`, `wrong_type`, `out_of_range`, `malformed`, `not_a_member`, `duplicate` or `too_deep`."""
-    expected: str
-    got: str | None
-    """What came, as text; None where nothing did."""
-    message: str
-    line: int | None = None
-    """Where in the JSON text that was given, from 1; None where the inputs were no text."""
-    column: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class ErrorInfo:
-    """Why a call gave no outputs."""
-
-    kind: str
-    """`declared_error`, `failed`, `contract_broken`, `limit_hit`, `denied` or `engine_fault`."""
-    code: str
-    """The declared error's `error_code`, the code of a failure, the phase of a broken clause, the limit, the
-    capability."""
-    message: str
-    fields: Mapping[str, Any]
-    """The fields of a declared error, or the values that a broken clause mentions."""
-    where: str | None
-    """`file:line:column` in the node, where there is a place."""
-    problems: tuple[InputProblem, ...]
-    """Every field that does not fit, where the code is `bad_input`."""
-    outcome: ended.Outcome
-    """The same as the engine says it."""
-
-    def __str__(self) -> str:
-        return self.message
-
-    def exception(self) -> VesperError:
-        """What `node.call` raises for this."""
-        match self.outcome:
-            case ended.DeclaredError(values):
-                return told.DeclaredError(self.message, values)
-            case ended.ContractBroken(phase, index, values):
-                return told.ContractBroken(self.message, phase, index, values)
-            case ended.Failed(_, None, problems):
-                return told.BadInput(self.message, problems)
-            case ended.Failed(code):
-                return told.Raised(self.message, str(code))
-            case _:
-                return Stopped(self.message, self.outcome)
 
 
 class Outcome(Generic[OutputsT]):

@@ -13,8 +13,8 @@ from datetime import date, timedelta
 from decimal import Decimal
 from math import isfinite
 
+from vesper.api.error_info import InputProblem
 from vesper.api.json_source import JsonSource, Step
-from vesper.api.outcome import InputProblem
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.ir.nodes import Node
 from vesper.spec.json_value import json_string

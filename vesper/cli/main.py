@@ -16,6 +16,7 @@ from vesper.cli.exits import OUR_BUG, WRONG_INPUT
 COMMANDS = {
     "audit": "See what the audit log says, and show that nobody changed it.",
     "bench": "Time a node on every engine, beside each other.",
+    "cache": "See what the caches hold and how often they help, and empty them.",
     "check": "Check nodes and say what is wrong with them.",
     "compile": "Write a node as Python, or as IR.",
     "debug": "Step through a node on both engines, forwards and backwards.",

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vesper.compiler.pipeline import Compiled, compile_bytes, compile_file, compile_source
+    from vesper.compiler.compiled import Compiled
+    from vesper.compiler.pipeline import compile_bytes, compile_file, compile_source
 
 __all__ = ["Compiled", "compile_bytes", "compile_file", "compile_source"]
 
@@ -16,6 +17,10 @@ __all__ = ["Compiled", "compile_bytes", "compile_file", "compile_source"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "Compiled":
+        from vesper.compiler.compiled import Compiled
+
+        return Compiled
     from vesper.compiler import pipeline
 
     return getattr(pipeline, name)

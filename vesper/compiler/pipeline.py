@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from vesper.check.ast_to_ir import check_document
 from vesper.check.callees import NoCallees
-from vesper.check.cases import Case
 from vesper.check.reachable import report_constants
 from vesper.compiler.callees import Collection, Neighbours, collection_of
+from vesper.compiler.compiled import Compiled
 from vesper.compiler.reading import NotText, read_bytes, shown_path, text_of
 from vesper.diagnostics.codes import Code
 from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.diagnostics.source import SourceFile, Span
 from vesper.ir.encode import encode_and_hash
-from vesper.ir.nodes import Node
 from vesper.syntax.advice import with_advice
 from vesper.syntax.yaml_to_ast import build_ast
 from vesper.syntax.yaml_tree import read_yaml
 
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A node that passed every check."""
-
-    source: SourceFile
-    node: Node
-    cases: tuple[Case, ...]
-    ir: bytes
-    semantic_hash: str
-    callees: tuple[Compiled, ...] = ()
-    """The nodes that it calls, and with each of them those that it calls."""
+__all__ = ["Compiled", "compile_bytes", "compile_file", "compile_source", "unreadable"]
 
 
 def compile_source(

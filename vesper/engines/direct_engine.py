@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from vesper import _direct
@@ -416,7 +414,17 @@ def decimal_access() -> str:
     return _direct.decimal_access()
 
 
+def code_stats() -> dict[str, Any] | None:
+    """What this process has made of machine code, and the bytes of it that are held; None for a build that makes
+    none. It belongs to its programs, and goes with them."""
+    counters: Callable[[], dict[str, Any]] | None = getattr(_direct, "tier_counters", None)
+    return None if counters is None else dict(counters())
+
+
 @lru_cache(maxsize=1)
 def build() -> str:
     """Which build of the engine this is: two builds of one version may differ."""
+    import hashlib
+    from pathlib import Path
+
     return hashlib.sha256(Path(_direct.__file__).read_bytes()).hexdigest()

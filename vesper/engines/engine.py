@@ -14,7 +14,6 @@ advanced the execution, which is not to be advanced again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -34,7 +33,7 @@ Observer: TypeAlias = Callable[[int, Value], None]
 """Told of each mark."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Limits:
     """What one execution may use up, with the nodes that it calls."""
 
@@ -84,7 +83,7 @@ class Blocked:
     requests: tuple[Request, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Done:
     """The execution has ended."""
 

@@ -4,20 +4,22 @@ bug."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 from vesper.spec.errors import ErrorCode
+from vesper.spec.record import record, sealed
 from vesper.spec.values import Problem, Value
 
 
-@dataclass(frozen=True, slots=True)
+@sealed
+@record(frozen=True, slots=True)
 class Returned:
     value: Mapping[str, Value]
     kind: ClassVar[str] = "returned"
 
 
-@dataclass(frozen=True, slots=True)
+@sealed
+@record(frozen=True, slots=True)
 class Failed:
     """A failure, at an expression of the IR. Bad inputs fail before there is one.
 
@@ -30,7 +32,8 @@ class Failed:
     kind: ClassVar[str] = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@sealed
+@record(frozen=True, slots=True)
 class ContractBroken:
     phase: str
     index: int
@@ -38,7 +41,8 @@ class ContractBroken:
     kind: ClassVar[str] = "contract_broken"
 
 
-@dataclass(frozen=True, slots=True)
+@sealed
+@record(frozen=True, slots=True)
 class DeclaredError:
     """An error of the node's own `outputs.error`."""
 
@@ -46,17 +50,25 @@ class DeclaredError:
     kind: ClassVar[str] = "declared_error"
 
 
-@dataclass(frozen=True, slots=True)
+@sealed
+@record(frozen=True, slots=True)
 class Denied:
     """A capability that was needed and not granted."""
 
     capability: str
-    why: str = field(default="", compare=False)
-    """Who says so, for people."""
+    why: str = ""
+    """Who says so, for people; it takes no part in equality."""
     kind: ClassVar[str] = "denied"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Denied) and self.capability == other.capability
 
-@dataclass(frozen=True, slots=True)
+    def __hash__(self) -> int:
+        return hash((Denied, self.capability))
+
+
+@sealed
+@record(frozen=True, slots=True)
 class LimitHit:
     """A limit of the execution: `fuel`, `time`, or one of the Host."""
 
@@ -64,7 +76,8 @@ class LimitHit:
     kind: ClassVar[str] = "limit_hit"
 
 
-@dataclass(frozen=True, slots=True)
+@sealed
+@record(frozen=True, slots=True)
 class EngineFault:
     """The engine itself broke. Never a property of the node or its inputs."""
 

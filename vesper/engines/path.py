@@ -7,13 +7,14 @@ reports marks. Both say which conditions were true and which were false, and tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vesper.engines.engine import Marks
 from vesper.engines.outcome import Outcome
-from vesper.ir.nodes import Branch, For, If, Loop, Node
-from vesper.ir.statements import all_statements
 from vesper.spec.record import record
+
+if TYPE_CHECKING:
+    from vesper.ir.nodes import Node
 
 Conditions = frozenset[tuple[int, bool]]
 """The indices of conditions, each with what it was at some time of the run."""
@@ -62,6 +63,9 @@ def conditions_of_marks(marks: Marks, node: Node) -> Conditions:
 
 def guards(node: Node) -> set[int]:
     """The expressions whose marks make the semantic path."""
+    from vesper.ir.nodes import Branch, For, If, Loop  # whoever only calls nodes loads no IR
+    from vesper.ir.statements import all_statements
+
     found = {each.condition.index for each in node.expressions() if isinstance(each, If)}
     for statement in all_statements(node.body):
         match statement:

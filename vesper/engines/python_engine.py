@@ -7,13 +7,10 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from decimal import DecimalException
-from functools import partial
+from functools import cached_property, partial
 from types import CodeType, SimpleNamespace, TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from vesper.codegen.function import takes_now
-from vesper.codegen.module import GeneratedModule, generate_module
-from vesper.compiler import Compiled
 from vesper.engines.engine import (
     UNLESS_SAID,
     Blocked,
@@ -25,19 +22,27 @@ from vesper.engines.engine import (
     Observer,
     Request,
 )
-from vesper.engines.fuel_bound import fuel_bound
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
-from vesper.ir import nodes as ir
-from vesper.ir.nodes import Node
-from vesper.ir.statements import all_statements
 from vesper.kernels import raised
 from vesper.kernels.flow import Request as AskedFor
 from vesper.kernels.flow import code_of
 from vesper.kernels.meter import LimitExceeded, Meter
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs, accept_inputs
-from vesper.spec.types import JSON, Type, is_changeable, mentions
 from vesper.spec.values import Value, plain
+
+if TYPE_CHECKING:
+    from vesper.codegen.module import GeneratedModule
+    from vesper.compiler import Compiled
+    from vesper.ir.nodes import Node
+    from vesper.spec.types import Type
+
+
+def generate_module(node: Node, traced: bool = False, metered: bool = False) -> GeneratedModule:
+    """As the writer does it, which is loaded only for a node of which no earlier process kept the text."""
+    from vesper.codegen.module import generate_module as generate
+
+    return generate(node, traced, metered)
 
 
 class PythonEngine:
@@ -60,23 +65,26 @@ def _has_code_positions() -> bool:
 class _LoadedFunction:
     """One form of the generated function: plain, metered or traced."""
 
-    def __init__(self, node: Node, form: str, callees: Mapping[str, Callable[..., Any]]) -> None:
-        self.module: GeneratedModule = generate_module(node, form == "traced", form == "metered")
+    def __init__(self, compiled: Compiled, node_id: str, form: str, callees: Mapping[str, Callable[..., Any]]) -> None:
         # No file has this name, so that whoever prints a traceback asks the loader below for the lines.
-        self.filename = f"vesper:{node.node_id}{'' if form == 'plain' else f':{form}'}"
-        self._lines = self.module.text.splitlines()
+        self.filename = f"vesper:{node_id}{'' if form == 'plain' else f':{form}'}"
+        self.text, function, self.parameters, self.sites, code = compiled.kept.fact(
+            f"python.{form}", lambda: _written(compiled, form, self.filename)
+        )
+        self._lines = self.text.splitlines()
         namespace: dict[str, Any] = {
-            "__name__": f"vesper.generated.{node.node_id}",
-            "__loader__": _Text(self.module.text),
+            "__name__": f"vesper.generated.{node_id}",
+            "__loader__": _Text(self.text),
             "__builtins__": {**vars(builtins), "__import__": _importer(callees)},
         }
-        # The text was built as a tree and checked against the allow-list of forms; see codegen/vocabulary.py.
-        exec(compile(self.module.text, self.filename, "exec"), namespace)  # noqa: S102
-        self.function: Callable[..., Any] = namespace[self.module.function]
+        # The text was built as a tree and checked against the allow-list of forms; see codegen/vocabulary.py. What an
+        # earlier process kept of it comes with a MAC that only this user can make.
+        exec(code, namespace)  # noqa: S102
+        self.function: Callable[..., Any] = namespace[function]
         self.entry: Callable[..., Any] = namespace["call"]
 
     def arguments(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        return dict(zip(self.module.parameters, values.values(), strict=True))
+        return dict(zip(self.parameters, values.values(), strict=True))
 
     def site(self, traceback: TracebackType | None) -> int | None:
         """The IR expression that was being evaluated when this was raised."""
@@ -95,12 +103,20 @@ class _LoadedFunction:
                 if line is None or end_line is None or column is None or end_column is None:
                     return None
                 start, end = self._characters(line, column), self._characters(end_line, end_column)
-                return self.module.sites.get((line, start, end_line, end))
+                return self.sites.get((line, start, end_line, end))
         return None
 
     def _characters(self, line: int, column: int) -> int:
         """Python counts columns in bytes of UTF-8, the map in characters."""
         return len(self._lines[line - 1].encode("utf-8")[:column].decode("utf-8"))
+
+
+def _written(
+    compiled: Compiled, form: str, filename: str
+) -> tuple[str, str, tuple[str, ...], dict[tuple[int, int, int, int], int], CodeType]:
+    """The text of a form, the names in it, its map back to the IR, and its code: plain data, to be kept."""
+    made = generate_module(compiled.node, form == "traced", form == "metered")
+    return made.text, made.function, made.parameters, made.sites, compile(made.text, filename, "exec")
 
 
 class _Text:
@@ -128,25 +144,20 @@ class PythonProgram:
     """A node as generated Python. The metered and the traced form are made when they are first asked for."""
 
     def __init__(self, compiled: Compiled) -> None:
-        self.node = compiled.node
+        self._compiled = compiled
         self.semantic_hash = compiled.semantic_hash
-        self._declared = [(each.name, each.type, each.default) for each in self.node.inputs]
-        self._callees = {each.node.node_id: PythonProgram(each) for each in compiled.callees}
-        self.takes_now = takes_now(self.node)
-        self.is_plain = self.node.is_pure()
+        programs = list(map(PythonProgram, compiled.callees))
+        self._callees = {each.node_id: each for each in programs}
+        self.node_id: str
+        self.takes_now: bool
+        self.is_plain: bool
         """True where generated code is a plain function."""
-        parts = (*self.node.inputs, *self.node.constants, *self.node.expressions())
-        # Of a called node too: what that asks for goes out under the name of this one.
-        calls_json = any(callee.has_json for callee in self._callees.values())
-        self.has_json: bool = calls_json or any(mentions(each.type, JSON) for each in parts)
-        shown = [each.type for each in self.node.inputs]
-        shown += [each.type for each in (*self.node.outputs, *self.node.errors)]
-        # What goes out shares nothing: not with the module, not with the inputs, not among itself.
-        self._copies = self.has_json or bool(self._callees) or any(map(is_changeable, shown))
-        statements = list(all_statements(self.node.body))
-        self._result_types = {each.name: each.result.type for each in statements if isinstance(each, ir.Request)}
-        self._called = {each.name: each.node for each in statements if isinstance(each, ir.CallNode)}
-        self.fuel_bound: int = fuel_bound(self.node, {each: at.fuel_bound for each, at in self._callees.items()})
+        self.has_json: bool
+        self._copies: bool
+        self.fuel_bound: int
+        self.node_id, self.takes_now, self.is_plain, self.has_json, self._copies, self.fuel_bound = compiled.kept.fact(
+            "python.facts", lambda: _facts(compiled.node, self._callees)
+        )
         self.is_always_plain: bool = self.fuel_bound <= UNLESS_SAID.fuel
         """True where nothing has to be counted: no call could spend what there is, unless less is given."""
         self._plain = self._load("plain")
@@ -158,9 +169,28 @@ class PythonProgram:
         node that may ask for effects returns its generator. One that is no function takes `now` as a keyword, too.
         Of a node that could spend more than there is, the `call` of the metered form."""
 
+    @property
+    def node(self) -> Node:
+        return self._compiled.node
+
+    @cached_property
+    def _declared(self) -> list[tuple[str, Type, Value]]:
+        return [(each.name, each.type, each.default) for each in self.node.inputs]
+
+    @cached_property
+    def _asks(self) -> tuple[dict[str, Type], dict[str, str]]:
+        """Of each request, by its step, the type of what comes back; of each call, the node."""
+        from vesper.ir.statements import CallNode, all_statements
+        from vesper.ir.statements import Request as Asked
+
+        statements = list(all_statements(self.node.body))
+        results = {each.name: each.result.type for each in statements if isinstance(each, Asked)}
+        return results, {each.name: each.node for each in statements if isinstance(each, CallNode)}
+
     def _load(self, form: str) -> _LoadedFunction:
         called = PythonProgram.callable if form == "plain" else PythonProgram.metered_callable
-        return _LoadedFunction(self.node, form, {each: called(program) for each, program in self._callees.items()})
+        callees = {each: called(program) for each, program in self._callees.items()}
+        return _LoadedFunction(self._compiled, self.node_id, form, callees)
 
     def has_form(self, name: str) -> bool:
         """True once the form was asked for."""
@@ -170,12 +200,13 @@ class PythonProgram:
         """The plain, metered or traced form. Two threads that ask for it first may both make it; either will do."""
         if name not in self._forms:
             self._forms[name] = self._load(name)
+            self._compiled.kept.save()
         return self._forms[name]
 
     def callable(self) -> Callable[..., Any]:
         """The function as other nodes call it: inputs by their names, values as they are."""
         defaults = {name: default for name, _, default in self._declared}
-        parameters = dict(zip(defaults, self._plain.module.parameters, strict=True))
+        parameters = dict(zip(defaults, self._plain.parameters, strict=True))
         function = self._plain.function
 
         def call(*, now: datetime | None = None, **inputs: Any) -> Any:
@@ -188,7 +219,7 @@ class PythonProgram:
     def metered_callable(self) -> Callable[..., Any]:
         """The same in the metered form, which spends what its caller has: the first argument."""
         loaded = self.form("metered")
-        parameters = list(zip(self._declared, loaded.module.parameters, strict=True))
+        parameters = list(zip(self._declared, loaded.parameters, strict=True))
 
         def call(meter: Meter, /, *, now: datetime | None = None, **inputs: Any) -> Any:
             given = {each: inputs.get(name, default) for (name, _, default), each in parameters}
@@ -201,12 +232,12 @@ class PythonProgram:
         if limits is not None or not self.is_always_plain:
             return self._call_within(limits or UNLESS_SAID, inputs, now)
         if not self.is_plain:
-            raise ValueError(f"{self.node.node_id} may ask for effects: start it, and complete what it asks for")
+            raise ValueError(f"{self.node_id} may ask for effects: start it, and complete what it asks for")
         if now is None and self.takes_now:
             accepted = self.accept(inputs)
             if isinstance(accepted, Failed):
                 return accepted
-            raise NowMissing(self.node.node_id)
+            raise NowMissing(self.node_id)
         try:
             return Returned(self.entry(inputs, now=now) if self.takes_now else self.entry(inputs))
         except NotInputs:
@@ -217,7 +248,7 @@ class PythonProgram:
     def _call_within(self, limits: Limits, inputs: Mapping[str, object], now: datetime | None) -> Outcome:
         """The same within limits: counted only where they could be hit."""
         if not self.is_plain:
-            raise ValueError(f"{self.node.node_id} may ask for effects: start it, and complete what it asks for")
+            raise ValueError(f"{self.node_id} may ask for effects: start it, and complete what it asks for")
         accepted = self.accept(inputs)
         if isinstance(accepted, Failed):
             return accepted
@@ -230,11 +261,12 @@ class PythonProgram:
 
     def result_type(self, path: str) -> Type:
         """The type of what the request at this path is completed with; of a called node's request, that node's."""
-        found = self._result_types.get(path)
+        results, called = self._asks
+        found = results.get(path)
         if found is None:
             head, _, rest = path.partition("/")
             name = head.partition("[")[0]
-            found = self._callees[self._called[name]].result_type(rest) if rest else self._result_types[name]
+            found = self._callees[called[name]].result_type(rest) if rest else results[name]
         return found
 
     def _metered_entry(self, inputs: Mapping[str, object], **now: datetime) -> Any:
@@ -264,7 +296,7 @@ class PythonProgram:
         arguments: dict[str, Any] = loaded.arguments(values)
         if self.takes_now:
             if now is None:
-                raise NowMissing(self.node.node_id)
+                raise NowMissing(self.node_id)
             arguments["now"] = now
         return arguments
 
@@ -306,6 +338,25 @@ class PythonProgram:
 
 
 _CODES = frozenset(code.value for code in ErrorCode)
+
+
+def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool, bool, bool, bool, int]:
+    """What a program has to know of its node before the first call."""
+    from vesper.codegen.function import takes_now
+    from vesper.engines.fuel_bound import fuel_bound
+    from vesper.spec.types import JSON, is_changeable, mentions
+
+    types = [each.type for each in node.inputs] + [each.type for each in node.constants]
+    types += [each.type for each in node.expressions()]
+    # Of a called node too: what that asks for goes out under the name of this one.
+    calls_json = any(callee.has_json for callee in callees.values())
+    has_json = calls_json or any(mentions(each, JSON) for each in types)
+    shown = [each.type for each in node.inputs]
+    shown += [each.type for each in (*node.outputs, *node.errors)]
+    # What goes out shares nothing: not with the module, not with the inputs, not among itself.
+    copies = has_json or bool(callees) or any(map(is_changeable, shown))
+    bound = fuel_bound(node, {each: at.fuel_bound for each, at in callees.items()})
+    return node.node_id, takes_now(node), node.is_pure(), has_json, copies, bound
 
 
 class _Waiting(Exception):

@@ -1,12 +1,40 @@
-"""The engines there are, by name. Everything that takes `--engine` reads this."""
+"""The engines there are, by name. Everything that takes `--engine` reads this.
+
+One that is asked for by name is loaded alone: a warm start on one engine does not pay for the other.
+"""
 
 from __future__ import annotations
 
-from vesper.engines.direct_engine import DirectEngine, TieredEngine
-from vesper.engines.engine import Engine
-from vesper.engines.python_engine import PythonEngine
+from typing import TYPE_CHECKING
 
-PAIR: dict[str, Engine] = {engine.name: engine for engine in (PythonEngine(), DirectEngine())}
-"""The two that every node has, and that are observed step by step: `both` on a command line."""
-ENGINES: dict[str, Engine] = {**PAIR, TieredEngine.name: TieredEngine()}
+if TYPE_CHECKING:
+    from vesper.engines.engine import Engine
+
+    PAIR: dict[str, Engine]
+    """The two that every node has, and that are observed step by step: `both` on a command line."""
+    ENGINES: dict[str, Engine]
+
+TIERED = "jit"
+NAMES = ("python", "interp", TIERED)
 REFERENCE = "python"
+
+
+def engine_named(name: str) -> Engine:
+    """The engine with one of `NAMES`."""
+    if name == REFERENCE:
+        from vesper.engines.python_engine import PythonEngine
+
+        return PythonEngine()
+    if name not in NAMES:
+        raise KeyError(name)
+    from vesper.engines.direct_engine import DirectEngine, TieredEngine
+
+    return TieredEngine() if name == TIERED else DirectEngine()
+
+
+def __getattr__(name: str) -> object:
+    if name not in ("ENGINES", "PAIR"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    engines = globals()["ENGINES"] = {each: engine_named(each) for each in NAMES}
+    globals()["PAIR"] = {each: engines[each] for each in NAMES if each != TIERED}
+    return globals()[name]

@@ -15,6 +15,7 @@ from typing import Literal
 
 from vesper.effects.settings import ConfigError, Table, close_to
 from vesper.engines.tiering import Tiering
+from vesper.host.caching import ResultSettings, read_caching
 from vesper.host.engine_settings import read_engine
 from vesper.host.grants import Grant, grant_from_table
 from vesper.host.migrating import MigrationSettings, read_migration
@@ -80,6 +81,8 @@ class Config:
     """None is as if there were an empty table."""
     engine: Tiering | None = None
     """None is as if there were an empty table."""
+    results: ResultSettings = field(default_factory=ResultSettings)
+    """Whose results are kept."""
 
     def located(self, path: str) -> Path:
         return self.folder / path
@@ -153,7 +156,10 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
     grants = values.get("grants", [])
     if not isinstance(grants, list) or not all(isinstance(each, dict) for each in grants):
         raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
-    own = {"grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces", "engine"}
+    own = {
+        *("grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces"),
+        *("engine", "cache"),
+    }
     config = Config(
         path,
         folder,
@@ -171,6 +177,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         read_migration(top.table("migration"), folder),
         read_traces(top.table("traces"), folder),
         read_engine(top.table("engine")),
+        read_caching(top.table("cache")),
     )
     for name in values:
         if name not in own and name not in NAMES:

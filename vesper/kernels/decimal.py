@@ -27,7 +27,6 @@ from decimal import (
     setcontext,
 )
 from functools import wraps
-from inspect import signature
 from typing import Final, ParamSpec, TypeVar, cast
 
 from vesper.kernels.integer import checked
@@ -48,6 +47,7 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.numbers import parse_float
 from vesper.spec.values import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem, decimal_text, parse_decimal
 
+_VARIADIC = 0x0C  # `*args`, `**kwargs`: CO_VARARGS and CO_VARKEYWORDS of `inspect`
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 _MAX_POWER_DIGITS = 1_000_000
@@ -104,6 +104,11 @@ def exact_entry(function: Callable[_Parameters, _Result]) -> Callable[_Parameter
 
 def _takes_more(function: Callable[..., object]) -> bool:
     """True for a function with parameters besides the first: `now`, `mark`."""
+    code = getattr(function, "__code__", None)
+    if code is not None and not hasattr(function, "__wrapped__") and not code.co_flags & _VARIADIC:
+        return bool(code.co_argcount + code.co_kwonlyargcount > 1)
+    from inspect import signature  # takes long to load, and generated code never comes here
+
     return len(signature(function).parameters) > 1
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Mapping
 from datetime import datetime
 from decimal import getcontext, setcontext
 from functools import cache, wraps
-from inspect import signature
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from vesper.kernels.decimal import EXACT, UNSAID, said
@@ -150,6 +149,8 @@ def _arguments(node: Callable[..., Any], inputs: dict[str, object]) -> dict[str,
 
 @cache
 def _parameters(node: Callable[..., Any]) -> frozenset[str]:
+    from inspect import signature  # takes long to load, and a node that calls none needs it not
+
     return frozenset(signature(node).parameters)
 
 

@@ -7,17 +7,18 @@ traceback, and by the table in that frame's module the line of the node. Nothing
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import NamedTuple
 
+from vesper.spec.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True, slots=True)
 class Source:
     path: str
-    lines: Mapping[int, int] = field(default_factory=dict)
+    lines: Mapping[int, int] = MappingProxyType({})
     """Lines of the module where something can end it, each with the line of the node."""
-    clauses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    clauses: Mapping[str, Sequence[str]] = MappingProxyType({})
     """The texts of the clauses by phase."""
 
     def line(self, of_module: int) -> int | None:

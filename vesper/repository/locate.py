@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from vesper.diagnostics.suggest import did_you_mean
+from vesper.spec.late import late
 from vesper.spec.node_id import split_node_id
 
 SUFFIX = ".vsp"
@@ -41,14 +42,31 @@ def node_files(roots: list[Path]) -> list[Path]:
 
 def id_of(path: Path) -> str:
     """The id that a file declares; for a file in which none can be read, its name without the suffix."""
-    from vesper.syntax.declared_id import declared_id  # loads the parser, which most commands can do without
-
     try:
         with path.open("rb") as file:
-            declared = declared_id(file.read(_MAX_BYTES).decode("utf-8", "replace"))
+            text = file.read(_MAX_BYTES).decode("utf-8", "replace")
     except OSError:
-        declared = None
+        return path.stem
+    if (plain := plain_id(text)) is not None:
+        return plain
+    from vesper.syntax.declared_id import declared_id  # loads the parser, which most commands can do without
+
+    declared = declared_id(text)
     return path.stem if declared is None else declared[0]
+
+
+_FIRST = late(r"(?:[ ]*(?:#[^\n]*)?\n)*node_id:[ ]+([a-z][a-z0-9_]*)[ ]*(?:#[^\n]*)?\n(?:[ ]*+\n)*+(?![ \t\r])")
+
+
+def plain_id(text: str) -> str | None:
+    """The id of a text that begins with it in the usual way, as one word on its line and with nothing that could go on
+    with it; None for any other, of which only the parser can tell."""
+    found = _FIRST.match(text)
+    # What YAML does not let stand in a text at all is for the parser, too.
+    return found[1] if found is not None and not _UNUSUAL.search(text) else None
+
+
+_UNUSUAL = late("[^\\t\\n\\x20-\\x7e\\xa0-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff]")
 
 
 def versions(name: str, files: Iterable[Path], id_: Callable[[Path], str] = id_of) -> dict[int, list[Path]]:

@@ -7,10 +7,10 @@ collections are read through the functions of the base types.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, final
 
 from vesper.spec.json_value import json_string
+from vesper.spec.record import record
 from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
 from vesper.spec.values import (
     MAX_ENTRIES,
@@ -44,7 +44,7 @@ class NotInputs(TypeError):
     """What a call was given is no dict of names: a mistake of the calling program, and not an outcome."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Refusal:
     """A problem with what it is about, for messages: the type that was expected and the object that came, if any."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from vesper.spec.late import late
 from vesper.spec.problem import ProblemKind, ValueProblem
 
 
@@ -45,8 +46,8 @@ def malformed(offset: int, what: str) -> JsonMistake:
 # -- what stands there ----------------------------------------------------------------------------
 
 _LONGEST = 30
-_STRING_SO_FAR = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
-_WORD = re.compile(r"[-+.]*\w[\w.+-]*")
+_STRING_SO_FAR = late(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
+_WORD = late(r"[-+.]*\w[\w.+-]*")
 _OTHER_SPELLINGS = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity", "+Infinity", "nan", "inf", "-inf")
 
@@ -107,7 +108,7 @@ def not_expected(text: str, offset: int, expected: str) -> JsonMistake:
     return malformed(offset, f"expected {expected}, found {shown(text, offset)}")
 
 
-_TOKEN_START = re.compile(r'"[^"\n]*"?|[\w.+-]+|.', re.DOTALL)
+_TOKEN_START = late(r'"[^"\n]*"?|[\w.+-]+|.', re.DOTALL)
 
 
 def shown(text: str, offset: int) -> str:

@@ -6,7 +6,6 @@ null is no null, `true` is not 1, and `1` and `1.0` are two spellings of one num
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -14,6 +13,7 @@ from typing import TypeAlias, final
 
 from vesper.spec.base_types import is_a
 from vesper.spec.json_mistake import JsonMistake, malformed, no_number, no_token, not_expected, shown
+from vesper.spec.late import late
 from vesper.spec.numbers import decimal_of_integer, decimal_text, normal_decimal, parse_decimal
 from vesper.spec.problem import ProblemKind, ValueProblem
 
@@ -97,6 +97,8 @@ def _text(content: JsonContent, number: Callable[[Decimal], str]) -> str:
 
 def json_string(text: str) -> str:
     """A string as canonical JSON writes it."""
+    import json  # few processes write or read any
+
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -107,8 +109,8 @@ def _short_number(number: Decimal) -> str:
 
 # -- reading text ---------------------------------------------------------------------------------
 
-_SPACE = re.compile(r"[ \t\n\r]*")
-JSON_TOKEN = re.compile(
+_SPACE = late(r"[ \t\n\r]*")
+JSON_TOKEN = late(
     r"""(?P<string>"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+")
       | (?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
       | (?P<word>true|false|null)
@@ -235,13 +237,15 @@ class _Parser:
 
 
 def _string(token: str, offset: int) -> str:
+    import json
+
     text: str = json.loads(token)  # the token has been checked: this only undoes the escapes
     if has_surrogate(text):
         raise malformed(offset, "a string with one half of a surrogate pair, which no text has")
     return text
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = late("[\ud800-\udfff]")
 
 
 def has_surrogate(text: str) -> bool:

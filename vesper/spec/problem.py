@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from vesper.spec.record import record
 
 
 class ProblemKind(StrEnum):
@@ -19,7 +20,7 @@ class ProblemKind(StrEnum):
     TOO_DEEP = "too_deep"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Problem:
     path: str
     kind: ProblemKind

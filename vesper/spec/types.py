@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TypeAlias
 
+from vesper.spec.late import late
 from vesper.spec.record import record
 
 
@@ -210,7 +211,7 @@ def mentions(type_: Type, part: Type) -> bool:
 
 # -- types of declarations ------------------------------------------------------------------------
 
-_WORD = re.compile(r"""\s*(->|[A-Za-z_][A-Za-z0-9_]*|'[^']*'|"[^"]*"|[<>\[\](){},:])""")
+_WORD = late(r"""\s*(->|[A-Za-z_][A-Za-z0-9_]*|'[^']*'|"[^"]*"|[<>\[\](){},:])""")
 
 
 @cache
@@ -245,7 +246,7 @@ def type_text(type_: Type) -> str:
             return str(type_)
 
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NAME = late(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def _member_text(member: str) -> str:

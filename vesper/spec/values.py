@@ -6,7 +6,6 @@ Nothing here calls a method that a caller's subclass could have overridden.
 
 from __future__ import annotations
 
-import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -181,7 +180,7 @@ def parse_base64(text: str) -> bytes:
 
 
 def base64_text(value: bytes) -> str:
-    return base64.b64encode(value).decode("ascii")
+    return binascii.b2a_base64(value, newline=False).decode("ascii")
 
 
 _TIMES = (TIMESTAMP, DATE, DURATION)

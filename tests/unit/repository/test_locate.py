@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.console import ROOT
 from vesper.repository import locate as module
-from vesper.repository.locate import NodeNotFound, id_of, locate, node_files, versions
+from vesper.repository.locate import NodeNotFound, id_of, locate, node_files, plain_id, versions
+from vesper.syntax.declared_id import declared_id
 
 
 @pytest.fixture
@@ -135,3 +137,45 @@ def test_versions_are_numbers_and_the_newest_stands_first(root: Path) -> None:
     assert list(versions("price", node_files([root]))) == [10, 2, 1]
     assert list(versions("tax", node_files([root])).values()) == [[root / "b/tax_v1.vsp", root / "c/tax_v1.vsp"]]
     assert versions("plain", node_files([root])) == {}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "nodes").rglob("*.vsp")), ids=lambda path: path.stem)
+def test_the_id_of_a_usual_file_is_read_without_a_parser(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    found = declared_id(text)
+    assert found is not None
+    assert plain_id(text) == found[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "node_id: one_v1\n",
+        "# a comment\n\n  # another\nnode_id: one_v1   # its name\ntype: function\n",
+        "node_id: one_v1\n  two\ntype: x\n",
+        "node_id: one_v1\n\n  two\n",
+        "node_id: one_v1\n\ttwo\n",
+        "node_id: 'one_v1'\n",
+        "node_id: one_v1",
+        "node_id: >\n  one_v1\n",
+        "{node_id: one_v1}\n",
+        "---\nnode_id: one_v1\n",
+        "type: function\nnode_id: one_v1\n",
+        "node_id:one_v1\n",
+        "node_id: one_v1: two\n",
+        "node_id: one_v1 # x\n  two: 3\n",
+        "node_id: &a one_v1\n",
+        "\ufeffnode_id: one_v1\n",
+        "node_id: one_v1\ntype: \x00\n",
+        "node_id: one_v1\ntype: \x07\n",
+        "node_id: one_v1\r\ntype: function\r\n",
+        "node_id: one_v1\n- x\n",
+        "node_id: one_v1\n: x\n",
+        " node_id: one_v1\n type: x\n",
+        "node_id: one_v1\nnode_id: two_v1\n",
+    ],
+    ids=lambda text: repr(text)[:40],
+)
+def test_of_an_unusual_file_only_the_parser_can_tell(text: str) -> None:
+    found, plain = declared_id(text), plain_id(text)
+    assert plain is None or (found is not None and found[0] == plain)

@@ -29,7 +29,7 @@ from vesper.host.host import definition_of
 from vesper.host.migrating import Tolerance
 from vesper.migration.apart import packed
 from vesper.migration.apart.child import MAX_MESSAGE, Child, ChildDied, ChildLate
-from vesper.migration.apart.helping import MOST_PROGRAMS
+from vesper.migration.apart.packed import MOST_PROGRAMS
 from vesper.migration.apart.restarts import Restarts
 from vesper.migration.compare.reports import Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript

@@ -16,11 +16,10 @@ from vesper.host.host import compiled_from
 from vesper.host.migrating import Tolerance
 from vesper.migration.apart import packed
 from vesper.migration.apart.enumeration import domain_of, run_part
+from vesper.migration.apart.packed import MOST_PROGRAMS
 from vesper.migration.apart.rerun import Pair, rerun
 from vesper.migration.apart.serving import bound, live_as_long_as, serve
 from vesper.migration.compare.comparator import Comparator
-
-MOST_PROGRAMS = 64
 
 
 class HelpingWorker:

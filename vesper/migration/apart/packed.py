@@ -26,6 +26,8 @@ from vesper.spec.values import Problem, ProblemKind
 
 _AS_THEY_ARE = frozenset({str, int, bool, type(None), float, bytes, Decimal, date, timedelta, Json})
 _DEPTH = 200
+MOST_PROGRAMS = 64
+"""So many nodes are known to a helper at once; it forgets all of them when there are more."""
 
 
 class Unsendable(ValueError):

@@ -27,7 +27,6 @@ from vesper.migration.compare.reports import Agreement, Difference, Disagreement
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.follow.direct_side import Broke, DirectSide, PathedProgram, Trail
 from vesper.migration.follow.follower import was_stopped
-from vesper.verify.differential import steps_by_expression
 
 
 class BothWays(PathedProgram, Program, Protocol):
@@ -49,6 +48,8 @@ class Pair:
         self.python: PythonProgram = PythonEngine().load(compiled)
         self.direct: BothWays = _compiled_engine().load(compiled) if direct is None else direct
         self.points: tuple[Point, ...] = self.direct.points()
+        from vesper.verify.differential import steps_by_expression  # loads the parser: only for who explains
+
         self.steps: Mapping[int, str] = steps_by_expression(compiled.node)
 
 

@@ -1,0 +1,86 @@
+"""What the caches count: of this process, and for the cache on disk of all processes together.
+
+A process adds what it counted to a file when it ends: one line, appended at once, so that no two processes disturb each
+other. The file is summed up by who asks, and written anew when it has grown.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+
+NAMES = ("hits", "misses", "evictions", "refused", "writes")
+"""`refused` are entries that were there and not believed: damaged, cut short, or of somebody else."""
+_LARGEST = 64 * 1024
+
+
+class Counters:
+    """Plain attributes: a race of threads may lose one, and nobody decides by them."""
+
+    def __init__(self) -> None:
+        self.hits = self.misses = self.evictions = self.refused = self.writes = 0
+
+    def all(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in NAMES}
+
+    def take(self) -> list[int]:
+        """What was counted since the last time."""
+        taken = [getattr(self, name) for name in NAMES]
+        for name in NAMES:
+            setattr(self, name, 0)
+        return taken
+
+
+class Kept:
+    """Counters that outlive the process, in a file of their own."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.counters = Counters()
+        self._process = os.getpid()
+        atexit.register(self.save)
+
+    def save(self) -> None:
+        """Add what this process counted. A child that was forked has the numbers of its parent, and says nothing."""
+        if os.getpid() != self._process:
+            return
+        taken = self.counters.take()
+        if not any(taken):
+            return
+        line = (" ".join(map(str, taken)) + "\n").encode("ascii")
+        with contextlib.suppress(OSError):
+            handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(handle, line)
+            finally:
+                os.close(handle)
+
+    def total(self) -> dict[str, int]:
+        """The sums over all processes that have ended, and this one. A line that is none counts nothing."""
+        sums = [getattr(self.counters, name) for name in NAMES]
+        data = b""
+        with contextlib.suppress(OSError), open(self.file, "rb") as file:
+            data = file.read(16 * _LARGEST)
+        for line in data.split(b"\n"):
+            numbers = line.split(b" ")
+            if len(numbers) == len(NAMES) and all(each.isdigit() and len(each) < 19 for each in numbers):
+                sums = [a + int(b) for a, b in zip(sums, numbers, strict=True)]
+        if len(data) > _LARGEST:
+            self._shorten(sums)
+        return dict(zip(NAMES, sums, strict=True))
+
+    def _shorten(self, sums: list[int]) -> None:
+        """One line in the place of many; what a process adds meanwhile may be lost, which is worth nothing more."""
+        own = [getattr(self.counters, name) for name in NAMES]
+        line = " ".join(str(a - b) for a, b in zip(sums, own, strict=True)) + "\n"
+        with contextlib.suppress(OSError):
+            other = f"{self.file}.{os.getpid()}"
+            with open(other, "w", encoding="ascii") as file:
+                file.write(line)
+            os.replace(other, self.file)
+
+    def clear(self) -> None:
+        self.counters.take()
+        with contextlib.suppress(OSError):
+            os.unlink(self.file)

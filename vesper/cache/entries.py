@@ -1,0 +1,228 @@
+"""Entries on disk: a name and bytes, believed only with their MAC.
+
+One file an entry, written beside its place and renamed: a reader sees a whole entry or none, of two writers the last
+one wins, and a process that is killed leaves a file that the next eviction sweeps away. The name is part of what the
+MAC covers, so an entry under another name counts as damaged. The time of a file is when it was last used; when there is
+too much, the oldest go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+from _operator import _compare_digest  # what `hmac.compare_digest` is, without loading OpenSSL
+
+from vesper.cache.counters import Kept
+from vesper.cache.folder import NoCache, folder_name, is_own, key_name, read_key, trusted_folder
+
+try:
+    from _blake2 import blake2b  # `hashlib` loads OpenSSL first, which takes a tenth of what a warm start may
+except ImportError:  # pragma: no cover  # a Python that has it elsewhere
+    from hashlib import blake2b
+
+MAGIC = b"vesper-entry-1\n"
+SUFFIX = ".entry"
+MAX_ENTRY = 32 * 1024 * 1024
+BYTES_VARIABLE = "VESPER_CACHE_BYTES"
+_MAX_BYTES = 256 * 1024 * 1024
+_MAX_ENTRIES = 20_000
+_DIGEST = 32
+_TOUCH_AFTER = 600.0
+"""Seconds: an entry that is used often is not touched each time."""
+_ABANDONED_AFTER = 300.0
+"""Seconds after which a half-written file is nobody's."""
+
+
+def digest(*parts: bytes) -> bytes:
+    """One hash of several parts, each with its length."""
+    made = blake2b(digest_size=_DIGEST)
+    for part in parts:
+        made.update(len(part).to_bytes(8, "little"))
+        made.update(part)
+    return made.digest()
+
+
+class Entries:
+    """The entries of one folder."""
+
+    def __init__(self, folder: str, key: bytes, max_bytes: int = _MAX_BYTES, max_entries: int = _MAX_ENTRIES) -> None:
+        self.folder = folder
+        self._key = key
+        self.max_bytes = max_bytes
+        self.max_entries = max_entries
+        self.kept = Kept(f"{os.path.dirname(folder)}/counters")
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    def find(self, name: str) -> bytes | None:
+        """The bytes that were put under this name, if they are still what they were."""
+        counters = self.kept.counters
+        try:
+            handle = os.open(self._file(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            counters.misses += 1
+            return None
+        except OSError:
+            counters.misses += 1
+            counters.refused += 1
+            return None
+        try:
+            status = os.fstat(handle)
+            data = self._read(handle, status)
+            body = None if data is None else self._body(name, data)
+            if body is not None and time.time() - status.st_mtime > _TOUCH_AFTER:
+                with contextlib.suppress(OSError):
+                    os.utime(handle)
+        except OSError:
+            body = None
+        finally:
+            os.close(handle)
+        if body is None:
+            counters.misses += 1
+            counters.refused += 1
+        else:
+            counters.hits += 1
+        return body
+
+    def _read(self, handle: int, status: os.stat_result) -> bytes | None:
+        if not stat.S_ISREG(status.st_mode) or not is_own(status) or status.st_mode & 0o022:
+            return None
+        if status.st_size > MAX_ENTRY:
+            return None
+        parts, left = [], status.st_size
+        while left > 0 and (part := os.read(handle, left)):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+    def _body(self, name: str, data: bytes) -> bytes | None:
+        start = len(MAGIC) + _DIGEST
+        if len(data) < start or not data.startswith(MAGIC):
+            return None
+        body = data[start:]
+        return body if _compare_digest(data[len(MAGIC) : start], self._mac(name, body)) else None
+
+    def _mac(self, name: str, body: bytes) -> bytes:
+        made = blake2b(name.encode("ascii"), digest_size=_DIGEST, key=self._key)
+        made.update(b"\0")
+        made.update(body)
+        return made.digest()
+
+    def _file(self, name: str) -> str:
+        return f"{self.folder}/{name}{SUFFIX}"
+
+    # -- telling ----------------------------------------------------------------------------------
+
+    def put(self, name: str, body: bytes) -> bool:
+        """Keep an entry; false where it is too large or the folder does not take it."""
+        if len(body) + len(MAGIC) + _DIGEST > min(MAX_ENTRY, self.max_bytes):
+            return False
+        temporary = f"{self.folder}/.{name[:16]}.{os.getpid()}.{int.from_bytes(os.urandom(4))}"
+        try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError:
+            return False
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.writelines((MAGIC, self._mac(name, body), body))
+            os.replace(temporary, self._file(name))
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            if isinstance(error, OSError):
+                return False
+            raise
+        self.kept.counters.writes += 1
+        self.evict()
+        return True
+
+    def drop(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self._file(name))
+
+    # -- bounds -----------------------------------------------------------------------------------
+
+    def evict(self) -> int:
+        """Remove what is over the bounds, the least recently used first, and what half-written files there are."""
+        found, count = self._listed(), 0
+        size = sum(each[1] for each in found)
+        for _, length, path in sorted(found):
+            if size <= self.max_bytes and len(found) - count <= self.max_entries:
+                break
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+                size -= length
+                count += 1
+        self.kept.counters.evictions += count
+        return count
+
+    def _listed(self) -> list[tuple[float, int, str]]:
+        """When it was used, its size, its path."""
+        found, old = [], time.time() - _ABANDONED_AFTER
+        with contextlib.suppress(OSError), os.scandir(self.folder) as listed:
+            for each in listed:
+                with contextlib.suppress(OSError):
+                    status = each.stat(follow_symlinks=False)
+                    if each.name.endswith(SUFFIX):
+                        found.append((status.st_mtime, status.st_size, each.path))
+                    elif each.name.startswith(".") and status.st_mtime < old:
+                        os.unlink(each.path)
+        return found
+
+    def size(self) -> tuple[int, int]:
+        """How many entries, and their bytes."""
+        found = self._listed()
+        return len(found), sum(each[1] for each in found)
+
+    def clear(self) -> int:
+        """Remove every entry; gives how many there were."""
+        found = self._listed()
+        for _, _, path in found:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        self.kept.clear()
+        return len(found)
+
+
+def open_entries() -> Entries:
+    """The cache that the environment says; raises `NoCache` with the reason where there is none."""
+    folder = folder_name()
+    trusted_folder(folder)
+    inner = f"{folder}/nodes"
+    trusted_folder(inner)
+    return Entries(inner, read_key(key_name()), _bound())
+
+
+def _bound() -> int:
+    said = os.environ.get(BYTES_VARIABLE, "")
+    if not said:
+        return _MAX_BYTES
+    if not said.isascii() or not said.isdigit() or len(said) > 15:
+        raise NoCache(f"{BYTES_VARIABLE}={said} is no number of bytes")
+    return int(said)
+
+
+_opened: dict[tuple[str | None, ...], Entries | NoCache] = {}
+
+
+def entries() -> Entries | None:
+    """The cache of this process, looked for once for each state of the environment; None where there is none.
+
+    Somebody whose folder may not be believed is told so, once.
+    """
+    names = ("VESPER_CACHE", "VESPER_NO_CACHE", "VESPER_CACHE_KEY", BYTES_VARIABLE, "XDG_CACHE_HOME", "HOME")
+    state = tuple(map(os.environ.get, names))
+    found = _opened.get(state)
+    if found is None:
+        try:
+            found = open_entries()
+        except NoCache as why:
+            found = why
+            if not why.is_meant:
+                import warnings
+
+                warnings.warn(f"nodes are loaded without a cache: {why}", RuntimeWarning, stacklevel=2)
+        _opened[state] = found
+    return None if isinstance(found, NoCache) else found

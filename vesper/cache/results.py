@@ -1,0 +1,233 @@
+"""Results that were worked out before (L3): in memory, within a bound of bytes, each for a time; with others in a store
+that processes share, where there is one.
+
+Whoever asks for what nobody knows works it out; who asks for the same meanwhile waits for them: threads of this process
+for each other, other processes for a lock with an end. What is worked out may be none to keep, and then everybody works
+it out for themselves. A store that is away costs nothing but what it would have saved: it is left alone for a while,
+and said so once.
+
+Nothing in here knows what a result is: `Kept` is what is kept, with its size, `Shared` writes and reads bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from vesper.cache.counters import Counters
+
+_log = logging.getLogger("vesper.cache")
+_OVERHEAD = 200
+"""Bytes that an entry takes besides its text: the key, the objects of the dict."""
+_AWAY = 5.0
+"""Seconds for which a store that failed is left alone."""
+
+
+class SharedAway(Exception):
+    """The shared store cannot be used just now; the message says why."""
+
+
+class Shared(Protocol):
+    """A store that processes share. Everything raises `SharedAway` where it cannot be used."""
+
+    def find(self, key: str) -> bytes | None: ...
+    def put(self, key: str, data: bytes, ttl: float) -> None: ...
+    def lock(self, key: str, seconds: float) -> str | None:
+        """A token where this process is to work it out; None where another does."""
+        ...
+
+    def unlock(self, key: str, token: str) -> None: ...
+
+
+class Kept:
+    """A result with what it is as bytes; `data` is None for one that is not to be shared or that nobody may keep."""
+
+    __slots__ = ("data", "is_kept", "is_shared", "value")
+
+    def __init__(self, value: Any, data: bytes = b"", is_kept: bool = True, is_shared: bool = True) -> None:
+        self.value = value
+        self.data = data
+        self.is_kept = is_kept
+        self.is_shared = is_kept and is_shared
+
+
+class ResultCounters(Counters):
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = self.shared_hits = self.shared_failures = 0
+
+    def all(self) -> dict[str, int]:
+        more = {"waits": self.waits, "shared_hits": self.shared_hits, "shared_failures": self.shared_failures}
+        return super().all() | more
+
+
+class Results:
+    """The results of one configuration. Any number of threads may use it."""
+
+    def __init__(
+        self,
+        max_bytes: int,
+        ttl: float,
+        shared: Shared | None = None,
+        wait: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.max_bytes = max_bytes
+        self.ttl = ttl
+        self.counters = ResultCounters()
+        self._shared = shared
+        self._wait = wait
+        self._clock = clock
+        self._entries: OrderedDict[str, tuple[float, int, Any]] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+        self._working: dict[str, threading.Event] = {}
+        self._away_until = 0.0
+        self._is_told = False
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    def find_or_make(self, key: str, make: Callable[[], Kept], read: Callable[[bytes], Any]) -> tuple[Any, bool]:
+        """The result of this key and whether it was known. `read` makes one of bytes; None where they are none."""
+        while True:
+            with self._lock:
+                found = self._find(key)
+                if found is not None:
+                    self.counters.hits += 1
+                    return found, True
+                others = self._working.get(key)
+                if others is None:
+                    mine = self._working[key] = threading.Event()
+                    break
+                self.counters.waits += 1
+            if not others.wait(self._wait):
+                return self._made(key, make).value, False  # whoever works it out takes too long to be waited for
+            with self._lock:
+                found = self._find(key)
+                if found is not None:
+                    self.counters.hits += 1
+                    return found, True
+                self.counters.misses += 1
+            # They found nothing to keep: nobody waits in turn for what is the same again.
+            return self._made(key, make).value, False
+        try:
+            return self._work(key, make, read)
+        finally:
+            with self._lock:
+                self._working.pop(key, None)
+            mine.set()
+
+    def _find(self, key: str) -> Any:
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        ends, size, value = entry
+        if self._clock() >= ends:
+            del self._entries[key]
+            self._size -= size
+            return None
+        self._entries.move_to_end(key)
+        return value
+
+    def _work(self, key: str, make: Callable[[], Kept], read: Callable[[bytes], Any]) -> tuple[Any, bool]:
+        known, token = self._ask_others(key, read)
+        if known is not None:
+            return known, True
+        self.counters.misses += 1
+        try:
+            kept = self._made(key, make)
+            if kept.is_shared:
+                self._tell_others(lambda shared: shared.put(key, kept.data, self.ttl))
+            return kept.value, False
+        finally:
+            if token is not None:
+                self._tell_others(lambda shared: shared.unlock(key, token))
+
+    def _made(self, key: str, make: Callable[[], Kept]) -> Kept:
+        kept = make()
+        if kept.is_kept:
+            self._put(key, kept.value, len(kept.data))
+        return kept
+
+    # -- in memory --------------------------------------------------------------------------------
+
+    def _put(self, key: str, value: Any, length: int) -> None:
+        size = length + len(key) + _OVERHEAD
+        if size > self.max_bytes:
+            return
+        with self._lock:
+            old = self._entries.pop(key, None)
+            self._size += size - (0 if old is None else old[1])
+            self._entries[key] = (self._clock() + self.ttl, size, value)
+            self.counters.writes += 1
+            while self._size > self.max_bytes:
+                _, (_, gone, _) = self._entries.popitem(last=False)
+                self._size -= gone
+                self.counters.evictions += 1
+
+    def size(self) -> tuple[int, int]:
+        """How many results are in memory, and their bytes."""
+        with self._lock:
+            return len(self._entries), self._size
+
+    def clear(self) -> int:
+        with self._lock:
+            count = len(self._entries)
+            self._entries.clear()
+            self._size = 0
+            return count
+
+    def after_fork(self) -> None:
+        """Another process: who worked something out does so no more here."""
+        self._lock = threading.Lock()
+        self._working = {}
+
+    # -- with others ------------------------------------------------------------------------------
+
+    def _ask_others(self, key: str, read: Callable[[bytes], Any]) -> tuple[Any, str | None]:
+        """What another process found, or else the token of the lock, where this one has it."""
+        shared = self._shared
+        if shared is None or self._clock() < self._away_until:
+            return None, None
+        try:
+            pause, ends = 0.005, self._clock() + self._wait
+            while True:
+                data = shared.find(key)
+                value = None if data is None else read(data)
+                if value is not None:
+                    assert data is not None
+                    self._put(key, value, len(data))
+                    self.counters.shared_hits += 1
+                    return value, None
+                if data is not None:
+                    self.counters.refused += 1  # what it says is no result of this node: it is written over
+                token = shared.lock(key, self._wait)
+                if token is not None:
+                    return None, token
+                if self._clock() >= ends:
+                    return None, None
+                self.counters.waits += 1
+                time.sleep(pause)
+                pause = min(0.1, pause * 2)
+        except SharedAway as why:
+            self._is_away(why)
+            return None, None
+
+    def _tell_others(self, tell: Callable[[Shared], None]) -> None:
+        if self._shared is None or self._clock() < self._away_until:
+            return
+        try:
+            tell(self._shared)
+        except SharedAway as why:
+            self._is_away(why)
+
+    def _is_away(self, why: SharedAway) -> None:
+        self.counters.shared_failures += 1
+        self._away_until = self._clock() + _AWAY
+        if not self._is_told:
+            self._is_told = True
+            _log.warning("results are worked out without the shared cache: %s; this is said once", why)

@@ -1,0 +1,202 @@
+"""A program whose results are kept (L3). In front of an engine, and only where a configuration or a caller says so.
+
+The name of a result is a hash of what the node means, with all that it calls, of the engine, of Vesper's own sources,
+of the inputs as values, and of the fuel: nothing else decides what a function comes to. Kept are outputs, declared
+errors and failures of the closed list. A limit that was hit, a fault and a denial are of that one execution; a broken
+contract is worked out again, for who looks into it. What is given out is the caller's own: nothing is shared.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from vesper.cache.entries import digest
+from vesper.cache.fingerprint import source_hash
+from vesper.cache.results import Kept, Results
+from vesper.effects.redis_server import RedisServer
+from vesper.effects.results_redis import RedisResults
+from vesper.engines.engine import UNLESS_SAID, Execution, Limits, Observer, Program
+from vesper.engines.outcome import DeclaredError, Failed, Outcome, Returned
+from vesper.host.plans import plans_of
+from vesper.ir.nodes import Node, Now
+from vesper.journal.errors import JournalError
+from vesper.journal.typed_json import decode, encode
+from vesper.spec.errors import ErrorCode
+from vesper.spec.inputs import NotInputs, accept_inputs
+from vesper.spec.values import plain
+
+if TYPE_CHECKING:
+    from vesper.compiler import Compiled
+    from vesper.host.caching import ResultSettings
+
+_FORMAT = b"vesper-result-1"
+_CODES = frozenset(code.value for code in ErrorCode)
+_ALL: WeakSet[Results] = WeakSet()
+
+
+class NotKept(ValueError):
+    """Why results of a node cannot be kept, with what to do."""
+
+
+def results_of(settings: ResultSettings) -> Results:
+    """The cache that these settings describe; Redis is opened when it is first asked."""
+    shared = shared_of(settings)
+    made = Results(settings.max_bytes, settings.ttl, shared, settings.wait)
+    _ALL.add(made)
+    return made
+
+
+def shared_of(settings: ResultSettings) -> RedisResults | None:
+    """The part that processes share, where there is one."""
+    if settings.address is None:
+        return None
+    server = RedisServer(settings.address, settings.timeout, "the cache of results", None)
+    return RedisResults(server, settings.prefix)
+
+
+class CachedProgram:
+    """A program that is called only for what is not known. Executions that somebody watches are always run."""
+
+    def __init__(
+        self, compiled: Compiled, program: Program, engine: str, results: Results, shares_sensitive: bool = False
+    ) -> None:
+        refuse_what_cannot_be_kept(compiled)
+        node = compiled.node
+        self.results = results
+        self._program = program
+        self._declared = [(each.name, each.type, each.default) for each in node.inputs]
+        self._outputs = [(each.name, each.type, None) for each in node.outputs]
+        self._errors = [(each.name, each.type, None) for each in node.errors]
+        self._is_shared = shares_sensitive or not plans_of(compiled).is_sensitive
+        self._meaning = digest(
+            _FORMAT, source_hash(), engine.encode(), *(each.encode() for each in sorted(_hashes(compiled)))
+        )
+
+    @property
+    def semantic_hash(self) -> str:
+        return self._program.semantic_hash
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        key = self._key(inputs, limits)
+        if key is None:
+            return self._program.call(inputs, now, limits)
+        outcome, _ = self.results.find_or_make(
+            key, lambda: self._kept(self._program.call(inputs, now, limits)), self._read
+        )
+        return _copy(outcome)
+
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+        is_traced: bool = True,
+    ) -> Execution:
+        return self._program.start(inputs, now, limits, observe, is_traced)
+
+    def _key(self, inputs: Mapping[str, object], limits: Limits | None) -> str | None:
+        """The name of a result; None where the inputs are refused, or the clock may end the execution."""
+        given = limits or UNLESS_SAID
+        if given.seconds is not None:
+            return None
+        try:
+            values, problems = accept_inputs(self._declared, inputs)
+        except NotInputs:
+            return None
+        if problems:
+            return None
+        try:
+            text = encode(values)
+        except JournalError:  # larger than anything that is worth keeping
+            return None
+        return digest(self._meaning, str(given.fuel).encode(), text).hex()
+
+    def _kept(self, outcome: Outcome) -> Kept:
+        try:
+            data = _data(outcome)
+        except JournalError:
+            data = None
+        if data is None:
+            return Kept(outcome, is_kept=False)
+        return Kept(_copy(outcome), data, is_shared=self._is_shared)
+
+    def _read(self, data: bytes) -> Outcome | None:
+        """What another process wrote, if it is an outcome that this node can have. Anybody may have written it: it is
+        taken by the declared types, as inputs are."""
+        try:
+            form = decode(data)
+            kind, value = form["kind"], form["value"]
+            if kind == "failed":
+                code, at = value
+                if code not in _CODES or code == ErrorCode.BAD_INPUT or type(at) is not int:
+                    return None
+                return Failed(ErrorCode(code), at)
+            declared = {"returned": self._outputs, "declared_error": self._errors}[kind]
+            values, problems = accept_inputs(declared, value)
+        except (JournalError, NotInputs, KeyError, TypeError, ValueError):
+            return None
+        if problems:
+            return None
+        found: dict[str, Any] = {name: plain(each) for name, each in values.items()}
+        return Returned(found) if kind == "returned" else DeclaredError(found)
+
+
+def refuse_what_cannot_be_kept(compiled: Compiled) -> None:
+    """Raises for a node whose outcome is not a function of its inputs."""
+    node = compiled.node
+    if not node.is_pure():
+        raise NotKept(
+            f"{node.node_id} asks for effects, so its results are not kept; a `cache` step can keep what it asked for"
+        )
+    if node.grants.audit != "none":
+        raise NotKept(f"{node.node_id} is audited: every execution is to be written down, so none can be left out")
+    if any(map(_asks_time, _nodes(compiled))):
+        raise NotKept(f"{node.node_id} depends on when it runs, so its results are not kept; give it the time as input")
+
+
+def _asks_time(node: Node) -> bool:
+    return any(isinstance(each, Now) for each in node.expressions())
+
+
+def _nodes(compiled: Compiled) -> list[Node]:
+    return [compiled.node, *(node for callee in compiled.callees for node in _nodes(callee))]
+
+
+def _hashes(compiled: Compiled) -> set[str]:
+    return {compiled.semantic_hash}.union(*map(_hashes, compiled.callees))
+
+
+def _data(outcome: Outcome) -> bytes | None:
+    """An outcome as bytes, if it is one that is kept."""
+    match outcome:
+        case Returned(value) | DeclaredError(value):
+            return encode({"kind": outcome.kind, "value": dict(value)})
+        case Failed(code, int(at), ()) if code in _CODES:
+            return encode({"kind": outcome.kind, "value": [str(code), at]})
+        case _:
+            return None
+
+
+def _copy(outcome: Outcome) -> Outcome:
+    """The same outcome, of which nothing can be changed for others."""
+    match outcome:
+        case Returned(value):
+            return Returned({name: plain(each) for name, each in value.items()})
+        case DeclaredError(value):
+            return DeclaredError({name: plain(each) for name, each in value.items()})
+        case _:
+            return outcome
+
+
+def _forked() -> None:
+    for each in list(_ALL):
+        each.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
