@@ -1,7 +1,9 @@
 //! Common subexpressions: what was computed already, in every run that comes here, is read and not computed again.
 //!
 //! The first occurrence computes it, and fails where it fails, at its own expression; a run that comes to the second one
-//! has been past the first. Comparisons of numbers are left alone: an instruction that jumps compares by itself.
+//! has been past the first. Comparisons of numbers are left alone: an instruction that jumps compares by itself. So is
+//! what a round of a loop computes: held registers keep the numeric form from shortening its steps, which cost more than
+//! the sharing saved.
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Value, planted};
@@ -9,7 +11,7 @@ use vesper_ir::{Node, Op, Value, planted};
 use crate::numbering::{Number, Numbers};
 use crate::safety::is_safe;
 use crate::walk::{Scoped, Visitor, walk};
-use crate::{Facts, kind, replace};
+use crate::{Facts, LoopPlace, kind, replace};
 
 /// Notes which values are held for others.
 pub(crate) fn share(node: &mut Node, facts: &mut Facts) {
@@ -19,6 +21,8 @@ pub(crate) fn share(node: &mut Node, facts: &mut Facts) {
         numbers,
         facts,
         there: Scoped::new(),
+        is_round: false,
+        rounds: Vec::new(),
     };
     walk(node, Some(&known), &mut sharing);
 }
@@ -28,6 +32,10 @@ struct Sharing<'a> {
     facts: &'a mut Facts,
     /// The first occurrence of what was computed on every way here.
     there: Scoped<Number, ExpressionIndex>,
+    /// True between a loop and its rounds.
+    is_round: bool,
+    /// For each scope, whether it is that of a round.
+    rounds: Vec<bool>,
 }
 
 /// True where reading is less work than computing.
@@ -94,17 +102,24 @@ impl Visitor for Sharing<'_> {
     fn leave(&mut self, node: &mut Node, index: ExpressionIndex) {
         if is_worth_it(kind(node, index))
             && !self.facts.chained.contains(&index)
+            && !self.rounds.contains(&true)
             && let Some(number) = self.numbers.get(node, index)
         {
             self.there.put(number, index);
         }
     }
 
+    fn rounds(&mut self, _node: &Node, _place: LoopPlace) {
+        self.is_round = true;
+    }
+
     fn open(&mut self) {
         self.there.open();
+        self.rounds.push(std::mem::take(&mut self.is_round));
     }
 
     fn close(&mut self) {
+        self.rounds.pop();
         planted!("opt.shared_values_outlive_their_scope", self.there.close(), ());
     }
 }
