@@ -155,8 +155,14 @@ fn built(
             options.max_instructions
         )));
     }
-    if code.instructions.iter().any(|each| matches!(each, Instruction::Switch { .. })) {
-        return Err(NotCompiled::new("it has a jump table, of which there is no machine code yet"));
+    if code
+        .instructions
+        .iter()
+        .any(|each| matches!(each, Instruction::Switch { .. }))
+    {
+        return Err(NotCompiled::new(
+            "it has a jump table, of which there is no machine code yet",
+        ));
     }
     let plan = Plan::new(code)?;
     let pointer = module.target_config().pointer_type();
