@@ -178,7 +178,7 @@ def test_a_warm_process_loads_neither_the_parser_nor_the_writer(
         each for each in loaded if each.startswith(("vesper.check", "vesper.syntax", "vesper.ir", "vesper.host"))
     }
     assert len([each for each in loaded if each.startswith("vesper")]) < 60
-    other = {"python": "vesper._direct", "interp": "vesper.engines.python_engine"}[engine]
+    other = "vesper._direct" if engine == "python" else "vesper.engines.python_engine"
     assert other not in loaded, "one engine does not pay for the other"
 
 

@@ -128,7 +128,7 @@ def test_the_development_tools_are_named_alike_in_both_places() -> None:
     tools = {line for line in lines if line and not line.startswith(("#", "-"))}
     needed = {each for name, named in extras.items() if name != "effects" for each in named}
     assert tools == {*declared["dependency-groups"]["dev"], *needed, "pip"}
-    performing = [name for name in extras if name not in ("effects", "plots")]  # a picture is no effect
+    performing = [name for name in extras if name not in ("effects", "plots", "batch")]  # no effects, these
     assert extras["effects"] == [f"vesper[{','.join(performing)}]"]
 
 

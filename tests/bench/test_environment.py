@@ -14,7 +14,7 @@ from tests.bench.environment import Refused, chosen
 from vesper.cli.interpreter import Interpreter, interpreter_at, is_profiled, this_interpreter
 
 GOOD = Interpreter("/usr/bin/python3.11", "CPython", "3.11.2", True, ".cpython-311.so", True)
-PLAIN = replace(GOOD, executable="/home/a/python", is_optimised=False)
+PLAIN = replace(GOOD, executable="/opt/a/python", is_optimised=False)
 NEWER = replace(GOOD, executable="/usr/bin/python3.13", version="3.13.1", abi=".cpython-313.so")
 OLD = replace(GOOD, executable="/usr/bin/python3.9", version="3.9.18")
 OTHER = replace(GOOD, executable="/usr/bin/pypy3", implementation="PyPy", is_optimised=False)
@@ -41,7 +41,7 @@ def test_without_one_it_says_what_it_found_and_what_to_do() -> None:
     with pytest.raises(Refused) as refused:
         choose([PLAIN, OTHER])
     said = str(refused.value)
-    assert "/home/a/python: CPython 3.11.2, not a PGO build" in said
+    assert "/opt/a/python: CPython 3.11.2, not a PGO build" in said
     assert "apt-get install python3" in said
     assert "make bench PYTHON=/path/to/python3" in said
 
@@ -63,7 +63,7 @@ def test_one_that_is_none_is_refused() -> None:
     [
         ("'--enable-optimizations' '--with-lto'", "", "/opt/python", True),
         ("'--enable-shared'", "-O3 -fprofile-use -fprofile-correction", "/opt/python", True),
-        ("'--enable-shared'", "-O3", "/home/a/.pyenv/versions/3.11.7", False),
+        ("'--enable-shared'", "-O3", "/opt/a/.pyenv/versions/3.11.7", False),
         ("'--without-ensurepip'", "-O2", "/usr", True),
     ],
     ids=["configured", "flags", "neither", "a distribution's"],

@@ -142,13 +142,13 @@ def _look(subject: Subject) -> Found | None:
     """What the debugger finds on a case, and what is wrong with that; None where the engines agree for it."""
     from vesper.debug.answers import Book, CaseAnswers, Defaults
     from vesper.debug.session import Session
-    from vesper.engines.registry import ENGINES
+    from vesper.engines.registry import PAIR
     from vesper.verify.responses import NOON
 
     compiled, case = subject.compiled, subject.case
     now = case.now if isinstance(case.now, datetime) else NOON
     book = Book(CaseAnswers(case), Defaults(now))
-    session = Session(compiled, list(ENGINES.values()), case.inputs, now, book)
+    session = Session(compiled, list(PAIR.values()), case.inputs, now, book)
     session.add_breakpoint("divergence")
     session.resume(from_start=True)
     divergence = session.divergence()

@@ -10,7 +10,7 @@ from vesper.debug.commands import Commands
 from vesper.debug.session import Session
 from vesper.debug.starting import Subject, case_of, subject_of_case
 from vesper.engines.engine import Engine
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
 from vesper.trace.expressions import Loader
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def compiled_node(path: str) -> Compiled:
 
 def subject(path: str, case: str | None = None, engines: list[Engine] | None = None, **inputs: object) -> Subject:
     compiled = compiled_node(path)
-    found = subject_of_case(compiled, engines or list(ENGINES.values()), case_of(compiled, case), inputs, None)
+    found = subject_of_case(compiled, engines or list(PAIR.values()), case_of(compiled, case), inputs, None)
     return Subject(found.compiled, found.engines, found.inputs, found.now, found.said, case=found.case, loader=LOADER)
 
 

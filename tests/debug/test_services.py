@@ -19,7 +19,7 @@ from vesper.debug.answers import Book, Live, Stopped
 from vesper.debug.captures import Armed, Captures
 from vesper.debug.session import Session
 from vesper.engines.outcome import Denied, LimitHit, Returned
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
 from vesper.host.config import config_from, read_config
 from vesper.host.host import Host
 from vesper.verify.responses import NOON
@@ -70,7 +70,7 @@ def charges(stripe: FakeStripe) -> int:
 
 def live(host: Host) -> tuple[Live, Session]:
     world = Live(host, compiled_node(PAYMENT), "python", INPUTS, NOON)
-    session = Session(compiled_node(PAYMENT), list(ENGINES.values()), INPUTS, NOON, Book(world), loader=LOADER)
+    session = Session(compiled_node(PAYMENT), list(PAIR.values()), INPUTS, NOON, Book(world), loader=LOADER)
     return world, session
 
 

@@ -8,7 +8,7 @@ from datetime import date
 from tests.support.nodes import operation_node
 from vesper.engines.compare import same_outcome
 from vesper.engines.outcome import EngineFault, Returned
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
 from vesper.spec.types import DATE, INTEGER, STRING, Enum, SetOf, Type
 from vesper.spec.values import Value
 from vesper.verify.pattern_texts import draw_text
@@ -27,7 +27,7 @@ class Both:
         compiled = operation_node(op, (), [*typed, *((STRING, value) for value in literals.values())])
         self.op = f"{op}{literals or ''}"
         self._names = [each.name for each in compiled.node.inputs]
-        self._programs = [engine.load(compiled) for engine in ENGINES.values()]
+        self._programs = [engine.load(compiled) for engine in PAIR.values()]
 
     def check(self, *arguments: Value) -> bool:
         """That the engines agree; true where there is a value."""

@@ -17,7 +17,7 @@ from tests.host.small import decisions, entries, host_in, kinds, node_from
 from tests.host.world import answers, status
 from tests.support.servers import Redis
 from tests.support.web import Got, Web, Wire, closes, hangs, says
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import ENGINES, PAIR
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
 from vesper.migration.follow.following import follow
@@ -198,7 +198,7 @@ def test_a_breaker_opens_and_closes_again(shared: str, tmp_path: Path, request: 
         with host_in(tmp_path, settings) as host:
             place = Place(tmp_path, web, host)
             web.on("/it", status(503))
-            outcomes = [place.run(BREAKER, engine) for engine in (*ENGINES, *ENGINES, *ENGINES)]
+            outcomes = [place.run(BREAKER, engine) for engine in (*PAIR, *PAIR, *PAIR)]
             assert [outcome.error.code for outcome in outcomes] == ["http_503"] * 3 + ["unavailable"] * 3
             assert len(web.got) == 3
             opened = decisions(host, outcomes[2])

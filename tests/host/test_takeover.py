@@ -279,8 +279,8 @@ def test_a_node_that_cannot_be_loaded_is_not_taken(tmp_path: Path) -> None:
     world = World(first=dies)
     left(tmp_path, world, "first", effect_class="txn")
     with host_of(settings(tmp_path), world) as host:
-        (found,) = host.recover("jit")
-        assert "there is no engine `jit` here" in found.why
+        (found,) = host.recover("warp")
+        assert "there is no engine `warp` here" in found.why
         assert "HANDOFF" not in kinds(host, found.execution)
 
 

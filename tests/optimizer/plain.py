@@ -1,4 +1,4 @@
-"""Engines that run the plain form, which is the one that is optimised: the verifier traces, and the traced form is not."""
+"""Engines that run the plain form, which is the one that is optimised: the verifier traces, and that form is not."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Each rule of the optimizer on small nodes: what it makes of them, and that they do the same as before.
 
-`rules/RULE/NAME.vsp` is a node, `NAME.txt` what the rule alone makes of it, as `Program.optimised_listing` shows it. Run
-this file as a program to write the texts anew, and read what has changed.
+`rules/RULE/NAME.vsp` is a node, `NAME.txt` what the rule alone makes of it, as `Program.optimised_listing` shows it.
+Run this file as a program to write the texts anew, and read what has changed.
 """
 
 from __future__ import annotations

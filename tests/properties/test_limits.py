@@ -13,7 +13,7 @@ from vesper.engines.compare import Agree, compare, same_outcome
 from vesper.engines.engine import Limits
 from vesper.engines.outcome import LimitHit
 from vesper.engines.python_engine import PythonEngine, PythonProgram
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
 from vesper.verify.inputs import InputGenerator
 from vesper.verify.programs import draw_program
 from vesper.verify.responses import GeneratedResponses, run_case, run_with
@@ -26,7 +26,7 @@ FUELS = (0, 1, 2, 3, 4, 5, 7, 10, 15, 25)
 def same_with(node: Compiled, fuel: int, inputs: dict[str, object], seed: str) -> tuple[bool, str]:
     """Whether the engines agree on one execution with this fuel, observed and called; and how it ends."""
     limits, responses = Limits(fuel), GeneratedResponses(node)
-    programs = [engine.load(node) for engine in ENGINES.values()]
+    programs = [engine.load(node) for engine in PAIR.values()]
     done = [run_with(program, inputs, responses.now(seed), responses.responder(seed), limits) for program in programs]
     comparison = compare(*done)
     assert isinstance(comparison, Agree), f"{comparison} with {fuel} units\n{inputs}\n{node.source.text}"
@@ -65,7 +65,7 @@ def test_no_more_is_spent_than_the_bound_says() -> None:
 def test_the_cases_of_nodes_with_little_fuel(path: Path) -> None:
     """With effects and called nodes, each case with one unit less than it needs, and with less."""
     node = compiled(path)
-    programs = [engine.load(node) for engine in ENGINES.values()]
+    programs = [engine.load(node) for engine in PAIR.values()]
     for case in node.cases[:3]:
         for fuel in FUELS:
             done = [run_case(program, case, Limits(fuel)) for program in programs]

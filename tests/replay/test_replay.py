@@ -134,13 +134,13 @@ def test_a_timeout_changed_with_responses_typed_and_applied(trace: Trace) -> Non
 def test_inputs_and_engines(trace: Trace) -> None:
     said = typed(
         "modify input amount=5.00", "", "modify input amount 60000", "modify input amount x", "modify input amout 1",
-        "modify input idempotency_key null", "run interp from 2", "run jit",
+        "modify input idempotency_key null", "run interp from 2", "run warp",
     )  # fmt: skip
     assert "Outcome: constraint" in said  # the most that is taken is 50,000
     assert "`call_stripe_api` asks for http_request, and gives" in said  # another amount: another request
     assert "`x` is no decimal for the input `amount`" in said
     assert "has no input `amout`; did you mean `amount`?" in said
-    assert "`run jit`: write `run`, `run interp`, `run python from 3`" in said
+    assert "`run warp`: write `run`, `run interp`, `run python from 3`" in said
 
 
 @pytest.mark.parametrize(

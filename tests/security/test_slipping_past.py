@@ -24,7 +24,7 @@ from tests.host.small import entries, host_in, message_of, node_from
 from tests.support.servers import Postgres, Redis
 from tests.support.web import Got, Web, Wire, redirects, says
 from vesper.effects.settings import ConfigError
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
 
@@ -286,7 +286,7 @@ def _ids(attempts: list[tuple[str, str]]) -> list[str]:
 
 @pytest.mark.parametrize("slot, text", REFUSED, ids=_ids(REFUSED))
 def test_it_is_not_sent(place: Place, slot: str, text: str) -> None:
-    for engine in ENGINES:
+    for engine in PAIR:
         outcome = place.run(slot, text, engine)
         assert (outcome.error.kind, outcome.error.code) == ("failed", "invalid_argument")
         told = message_of(place.host, outcome)
@@ -298,10 +298,10 @@ def test_it_is_not_sent(place: Place, slot: str, text: str) -> None:
 
 @pytest.mark.parametrize("slot, text", INERT, ids=_ids(INERT))
 def test_it_arrives_as_the_text_that_it_is(place: Place, slot: str, text: str) -> None:
-    for engine in ENGINES:
+    for engine in PAIR:
         outcome = place.run(slot, text, engine)
         assert outcome.ok, outcome.error
-    assert len(place.web.got) == len(ENGINES)
+    assert len(place.web.got) == len(PAIR)
     assert place.inside.connections == 0
     for got in place.web.got:
         assert "x-admin" not in got.headers
@@ -385,12 +385,12 @@ def test_no_redirect_leads_inside(
         # As servers send what is not ASCII: the bytes of its UTF-8.
         script = redirects(location.encode().decode("latin-1"), 307)
         place.web.answer = script  # type: ignore[method-assign, assignment]
-        for engine in ENGINES:
+        for engine in PAIR:
             outcome = place.run("body", "text", engine)
             assert (outcome.error.kind, outcome.error.code) == ("failed", "http_307")
         assert place.inside.connections == 0
         assert {got.path for got in place.web.got} == {"/v1/it"}
-        assert len(place.web.got) == len(ENGINES)
+        assert len(place.web.got) == len(PAIR)
 
 
 HOSTS = [
@@ -411,7 +411,7 @@ def test_no_spelling_of_a_private_address_is_connected_to(host: str, tmp_path: P
             made = host_in(tmp_path, {"providers": {"shop": shop}})
         if made is not None:
             with made:
-                for engine in ENGINES:
+                for engine in PAIR:
                     outcome = node_from(NODES["body"], tmp_path, made, engine)(event_id="e", given="x")
                     assert outcome.error is not None
                     assert outcome.error.code == "unavailable"
@@ -432,14 +432,14 @@ SQL = [
 @pytest.mark.parametrize("text", SQL, ids=[f"{n} {ascii(each[:20])[1:-1]}" for n, each in enumerate(SQL)])
 def test_a_text_in_sql_is_a_text(place_with_people: Place, dsn: str, text: str) -> None:
     place = place_with_people
-    for engine in ENGINES:
+    for engine in PAIR:
         found = place.run("bind", text, engine)
         put = place.run("insert", text, engine)
         if "\x00" in text and dsn.startswith("postgres"):  # it has no such texts, so none is asked for
             assert [found.error.code, put.error.code] == ["bad_response", "conflict"]
             continue
         assert found.ok, found.error
-        assert found["said"] == "" if engine == next(iter(ENGINES)) else found["said"] == text
+        assert found["said"] == "" if engine == next(iter(PAIR)) else found["said"] == text
         assert put["said"] == "1"
     names = _people(dsn)
     assert {"ann", "bo"} <= set(names)
@@ -452,7 +452,7 @@ KEYS = ["a b\r\nSET admin 1\r\n", "*", "\x00", "../other:key", "{secret:shop_key
 @pytest.mark.parametrize("text", KEYS, ids=[f"{n} {ascii(each[:20])[1:-1]}" for n, each in enumerate(KEYS)])
 def test_a_key_of_a_cache_stays_in_its_cache(place: Place, text: str) -> None:
     place.redis.set("admin", "0")
-    for engine in ENGINES:
+    for engine in PAIR:
         outcome = place.run("cache", text, engine)
         assert outcome.ok or outcome.error.code == "invalid_argument"
     assert place.redis.get("admin") == b"0"
@@ -464,14 +464,14 @@ EVENTS = ['"}', "a\r\nXADD other * x y", "\x00", "secret:shop_key", "{secret:sho
 
 @pytest.mark.parametrize("text", EVENTS, ids=[f"{n} {ascii(each[:20])[1:-1]}" for n, each in enumerate(EVENTS)])
 def test_an_event_is_one_event(place: Place, text: str) -> None:
-    outcomes = [place.run("event", text, engine) for engine in ENGINES]
+    outcomes = [place.run("event", text, engine) for engine in PAIR]
     if len(text) > 1_000_000:
-        assert [outcome.error.code for outcome in outcomes] == ["invalid_argument"] * len(ENGINES)
+        assert [outcome.error.code for outcome in outcomes] == ["invalid_argument"] * len(PAIR)
         assert list(place.redis.scan_iter()) == []
         return
     assert all(outcome.ok for outcome in outcomes), outcomes[0].error
     found: Any = place.redis.xrange("vesper:events:told")
-    assert [json.loads(fields[b"payload"]) for _, fields in found] == [{"text": text}] * len(ENGINES)
+    assert [json.loads(fields[b"payload"]) for _, fields in found] == [{"text": text}] * len(PAIR)
     assert list(place.redis.scan_iter()) == [b"vesper:events:told"]
 
 
@@ -486,7 +486,7 @@ PATHS = [
 @pytest.mark.parametrize("text", PATHS, ids=[f"{n} {ascii(each[:24])[1:-1]}" for n, each in enumerate(PATHS)])
 def test_a_path_stays_below_its_root(place: Place, text: str) -> None:
     root = (place.folder / "open").resolve()
-    for engine in ENGINES:
+    for engine in PAIR:
         read = place.run("read", text, engine)
         assert not read.ok
         assert read.error.code in ("not_found", "invalid_argument")
@@ -518,7 +518,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_text_in_a_template_is_not_read_as_one(place: Place, text: str) -> None:
-    for engine in ENGINES:
+    for engine in PAIR:
         assert place.run("template", text, engine)["said"] == f"Dear {text}, {{given}}"
 
 

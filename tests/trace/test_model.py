@@ -12,7 +12,7 @@ import pytest
 from tests.support.nodes import ROOT, compiled
 from vesper.compiler import Compiled
 from vesper.engines.outcome import ContractBroken, Returned
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
 from vesper.replay.rerun import replay
 from vesper.spec.values import plain
 from vesper.trace.difference import parted
@@ -40,7 +40,7 @@ def case_trace(node: Compiled, number: int, engine: str = "python") -> Trace:
 @pytest.mark.parametrize("path", sorted(GOLDENS.glob("*.json")), ids=lambda path: path.stem)
 def test_old_traces_replay_for_ever(path: Path) -> None:
     trace = Trace.from_bytes(path.read_bytes(), path.name)
-    for engine in ENGINES:
+    for engine in PAIR:
         assert replay(trace, engine).difference is None
     assert trace.to_bytes() == path.read_bytes()
 
@@ -65,7 +65,7 @@ def test_both_engines_give_the_same_trace() -> None:
     for name in ("payments/payment_handler_v1", "orders/checkout_v1", "shop/stock_release_v1"):
         node = compiled(ROOT / "nodes" / f"{name}.vsp")
         for number in range(len(node.cases)):
-            left, right = (case_trace(node, number, engine) for engine in ENGINES)
+            left, right = (case_trace(node, number, engine) for engine in PAIR)
             right = replace(right, engines=left.engines)
             assert left.without_times().to_bytes() == right.without_times().to_bytes()
 

@@ -14,6 +14,7 @@ import pytest
 from tests.support.journalled import invoke
 from tests.support.nodes import ROOT
 from vesper.engines.outcome import Returned
+from vesper.engines.registry import ENGINES
 from vesper.trace import profile
 
 NODE = """\
@@ -79,12 +80,12 @@ def test_what_a_step_costs_is_what_the_node_costs_more_with_it(tmp_path: Path, m
         "(outputs, postconditions, invariants)": 10,
     }  # fmt: skip
     assert {each["step"]: each["ns"] for each in said["steps"]} == {
-        name: {"python": cost, "interp": cost} for name, cost in costs.items()
+        name: dict.fromkeys(ENGINES, cost) for name, cost in costs.items()
     }
-    assert said["total_ns"] == {"python": 1025, "interp": 1025}
+    assert said["total_ns"] == dict.fromkeys(ENGINES, 1025)
     # Cut off, it gives nothing; whole, what it always gives. An operation is repeated in a loop that counts.
-    assert ended[0] == ended[1] == [{"done": True}] * 4 + [{"cheap": 16, "dear": 1015}]
-    assert ended[2] == ended[3] == [{"done": profile._REPEATS}] * 3
+    assert ended[: len(ENGINES)] == [[{"done": True}] * 4 + [{"cheap": 16, "dear": 1015}]] * len(ENGINES)
+    assert ended[len(ENGINES) :] == [[{"done": profile._REPEATS}] * 3] * len(ENGINES)
     times = {each["operation"]: each["ns"]["interp"] for each in said["operations"]}
     assert times == {"array.range": 2000, "integer.add": 1000}, "the dearest first, without the empty loop"
 
@@ -102,7 +103,7 @@ def test_a_node_with_effects_is_timed_on_the_answers_of_a_case(tmp_path: Path, m
     node = str(ROOT / "nodes" / "shop" / "stock_release_v1.vsp")
     done = invoke("profile", node)
     assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[2].split() == ["step", "python", "interp"]
+    assert done.stdout.splitlines()[2].split() == ["step", *ENGINES]
     assert "all of it" in done.stdout
     assert list(tmp_path.iterdir()) == []
     for arguments, message in (

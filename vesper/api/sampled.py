@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from vesper.effects.per_process import PerProcess
 from vesper.engines.engine import Limits
 from vesper.engines.outcome import Failed, Outcome
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import NAMES, PAIR
 from vesper.kernels.raised import BadInput
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs
@@ -51,7 +51,7 @@ def sample_calls(node: Node, host: Host | None) -> None:
     from vesper.trace.snapshot import snapshot_of
 
     sampler, watch = _sampler(config)
-    engines = (node.engine,) if node.engine in ENGINES else tuple(ENGINES)
+    engines = (node.engine,) if node.engine in NAMES else tuple(PAIR)
     chosen = _Chosen(sampler, watch, Sampled(node._compiled, engines, node._limits), snapshot_of(node._compiled.node))
     node.__dict__["_engine_call"] = _engine_call(node._engine_call, chosen)
     node.__dict__["call"] = _entry(node.call, chosen, node._takes_now)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
@@ -25,6 +24,7 @@ from vesper.engines.path import Pathed, Point
 from vesper.engines.tiering import INTERPRETED, Tiering, tiering
 from vesper.kernels import raised
 from vesper.spec.errors import ErrorCode
+from vesper.spec.record import record
 from vesper.spec.values import Problem, ProblemKind
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def all_callees(compiled: Compiled) -> list[Compiled]:
     return list(found.values())
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FormTier:
     """What is made of one form of a node."""
 
@@ -132,7 +132,7 @@ class FormTier:
     rests: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ProgramTier:
     plain: Mapping[str, FormTier]
     """The form that calls run, of the node and of those it calls, by their ids."""
@@ -140,7 +140,7 @@ class ProgramTier:
     """The form that says which way a run went; None where nobody has asked for that."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TierCounters:
     """What this process has made; programs that are gone count too, except in `bytes`."""
 

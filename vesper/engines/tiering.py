@@ -7,17 +7,17 @@ What decides, the first that says something: the environment variable VESPER_JIT
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 from vesper.engines.engine import EngineUnavailable
+from vesper.spec.record import record
 
 Mode: TypeAlias = Literal["off", "auto", "always"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 VARIABLE = "VESPER_JIT"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Tiering:
     """How the forms of a node come to machine code."""
 
@@ -48,5 +48,5 @@ def tiering(configured: Tiering | None = None) -> Tiering:
         return found
     for mode in MODES:
         if said == mode:
-            return replace(found, jit=mode)
+            return Tiering(mode, found.calls, found.operations, found.max_code_mb, found.fail_guard, found.is_optimised)
     raise EngineUnavailable(f"{VARIABLE} is {', '.join(MODES[:-1])} or {MODES[-1]}, not `{said}`")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vesper.compiler import Compiled
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import PAIR
 from vesper.journal.errors import JournalError
 from vesper.replay.rerun import Unrecorded, replay
 from vesper.spec.vesper_error import VesperError
@@ -65,7 +65,7 @@ def yaml_diff(path: str, before: str, after: str) -> str:
 def replay_corpus(compiled: Compiled, corpus: Iterable[Trace], unread: int = 0) -> CorpusReport:
     """Runs the node's own cases and the traces of its earlier text on every engine. Nothing is performed."""
     problems: list[str] = []
-    programs = {name: program_of(compiled, name) for name in ENGINES}
+    programs = {name: program_of(compiled, name) for name in PAIR}
     for case in compiled.cases:
         for name, program in programs.items():
             try:

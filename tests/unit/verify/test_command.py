@@ -89,7 +89,7 @@ def test_json_has_the_numbers(folder: Path) -> None:
     assert found["programs"] == found["disagreements"] == found["not_comparable"] == 0
     assert found["paths_covered"] == found["paths_total"] == 2
     assert found["operations_covered"] == 2, "greater and subtract"
-    assert found["engines"] == ["python", "interp"]
+    assert found["engines"] == ["python", "interp", "interp-optimised", "interp-unoptimised", "jit"]
     assert found["passed"] is True
 
 

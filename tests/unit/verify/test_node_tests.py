@@ -15,7 +15,7 @@ from vesper.compiler import Compiled, compile_file, compile_source
 from vesper.diagnostics.source import SourceFile
 from vesper.engines.engine import Done, Engine, Execution, Limits, Observer, Program, PureExecution, run_observed
 from vesper.engines.outcome import ContractBroken, EngineFault, Outcome, Returned
-from vesper.engines.registry import ENGINES
+from vesper.engines.registry import ENGINES, PAIR
 from vesper.spec.inputs import accept_inputs
 from vesper.spec.values import Value, plain, same
 from vesper.verify.case_text import case_text
@@ -53,7 +53,7 @@ def _compiled(text: str) -> Compiled:
 def test_cases_have_their_lines_and_are_met_or_not() -> None:
     compiled = _compiled(NODE)
     assert [case.line for case in compiled.cases] == [14, 15]
-    tester = NodeTester(compiled, ENGINES)
+    tester = NodeTester(compiled, PAIR)
     two, three = (tester.run_case(case) for case in compiled.cases)
     assert two.passed
     assert not three.passed
@@ -120,7 +120,7 @@ def test_engines_ask_for_the_same_in_cases_of_nodes_that_call_others() -> None:
     """The body of a called node's request is a json; the engine python once handed it out as it has it inside."""
     compiled, _ = compile_file(ROOT / "nodes/orders/checkout_v1.vsp")
     assert compiled is not None
-    tester = NodeTester(compiled, ENGINES)
+    tester = NodeTester(compiled, PAIR)
     assert all(tester.run_case(case).passed for case in compiled.cases)
 
 
