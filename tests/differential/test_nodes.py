@@ -12,7 +12,7 @@ from vesper.cli.verify_text import difference_text
 from vesper.verify.differential import Verifier
 from vesper.verify.forms import COMPARED
 
-INPUTS = 600
+INPUTS = 300
 """So that all nodes take a minute or two; `make test-nodes` draws others."""
 
 

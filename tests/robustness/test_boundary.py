@@ -94,7 +94,8 @@ def test_a_short_run_keeps_the_lock() -> None:
     interval = sys.getswitchinterval()
     other = threading.Thread(target=beat)
     other.start()
-    sys.setswitchinterval(60)
+    # Much longer than the calls take; whoever waits for the lock, as below, may wait for all of it.
+    sys.setswitchinterval(1)
     try:
         given = inputs(5000)
         # The lock changes hands once more for the request that was made before the interval was set.

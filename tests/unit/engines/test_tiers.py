@@ -42,6 +42,8 @@ GIVEN: Mapping[str, object] = {
     "user_age_days": 400,
 }
 
+KEY = b"k" * 16
+
 
 def looped(start: int = 0) -> Compiled:
     """Spends as much as it is told."""
@@ -251,6 +253,21 @@ def test_a_guard_that_fails_changes_nothing(path: Path) -> None:
     chance = random.Random(path.stem)
     guards = chance.sample(range(subject.guards), min(2, subject.guards))
     assert list(subject.differing(guards)) == []
+
+
+def test_a_run_that_fails_has_the_whole_path() -> None:
+    """Nothing reads the words of a path behind a failure, but who asks which way the run went."""
+    flow = """\
+- {step: sign, operation: compute, value: IF up THEN 1 ELSE -1}
+- {step: least, operation: compute, value: MIN(x * sign FOR x IN xs)}
+- {operation: return, success: {result: least}}"""
+    node = small_node("up: boolean\nxs: array<integer>", flow, "result: integer")
+    made, interpreted = (DirectEngine(each).load(node) for each in (Tiering("always"), Tiering("off")))
+    for up in (False, True):
+        for xs in ([], [3], [3, 1, 2]):
+            inputs = {"up": up, "xs": xs}
+            assert made.call_pathed(inputs, KEY) == interpreted.call_pathed(inputs, KEY)
+    assert own(made).stage == "installed"
 
 
 def test_a_guard_that_fails_is_seen_in_the_exits() -> None:

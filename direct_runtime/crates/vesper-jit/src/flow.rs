@@ -269,15 +269,17 @@ impl Places {
 pub(crate) fn needed(code: &Code) -> Vec<Places> {
     let count = places(code);
     let end = code.instructions.len();
-    let mut needed = vec![Places::new(count); end + 1];
+    // A run may end at every instruction, and wherever it does its path is read.
+    let mut everywhere = Places::new(count);
+    if let Some(path) = &code.path {
+        let first = of(path.first);
+        (first..first + path.words).for_each(|word| everywhere.add(word));
+    }
+    let mut needed = vec![everywhere; end + 1];
     if let Some(at_end) = needed.last_mut() {
         let returned = code.returns.iter().filter_map(|operand| operand.as_register());
         for register in returned.chain(code.errors.iter().copied()) {
             at_end.add(of(register));
-        }
-        if let Some(path) = &code.path {
-            let first = of(path.first);
-            (first..first + path.words).for_each(|word| at_end.add(word));
         }
     }
     // Where a failure may go on, which the interpreter decides.
