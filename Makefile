@@ -59,6 +59,9 @@ test: build ## all tests: Rust, Python, and both engines compared on every node
 	echo "  decimals the General Decimal Arithmetic cases that come with CPython, on both engines"
 
 # vesper-py is left out: it is an extension module, which only Python can load, and Python tests it.
+# Without optimisation the frames of the compilers are several times as large as in the build for users: the tests of the
+# deepest nesting get a larger stack.
+test-rust: export RUST_MIN_STACK = 8388608
 test-rust:
 	@$(call need_cargo)
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py

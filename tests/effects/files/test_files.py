@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import multiprocessing
 import os
 import socket
@@ -556,6 +557,7 @@ def test_no_descriptor_is_left_open(root: Path, outside: Path) -> None:
     node = _Node(root, max_bytes="100 B")
     node.write("f/a", "x")
     (root / "link").symlink_to(outside)
+    gc.collect()  # what other tests left open may be closed at any time
     before = _descriptors()
     for _ in range(20):
         node.read("f/a")
@@ -566,7 +568,7 @@ def test_no_descriptor_is_left_open(root: Path, outside: Path) -> None:
                 node.read(path)
             with pytest.raises(EffectFailed):
                 node.append(f"{path}/x/y" if path == "f/none" else path, "x" * 101)
-    assert _descriptors() == before
+    assert _descriptors() <= before
 
 
 # -- settings -------------------------------------------------------------------------------------

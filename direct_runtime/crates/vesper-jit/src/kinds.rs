@@ -87,7 +87,7 @@ impl Kind {
                 let coefficient = planted!(
                     "jit.long_coefficient_is_cut_off",
                     i64::try_from(coefficient).ok()?.cast_unsigned(),
-                    (coefficient as i64).cast_unsigned()
+                    u64::try_from(coefficient & i128::from(u64::MAX)).unwrap_or_default()
                 );
                 Some([coefficient, u64::from(scale), 0])
             }

@@ -39,10 +39,17 @@ pub struct Optimised {
     pub facts: Facts,
 }
 
+/// Expressions that nest deeper are left as they are: the rules go down with them, and a thread may have little stack.
+/// What people write never nests so deep, because the front end takes 100 levels; a document made by hand may.
+const MOST_NESTED: u32 = 128;
+
 /// The node after these rules.
 pub fn optimised(node: &Node, rules: Rules) -> Optimised {
     let mut node = node.clone();
     let mut facts = Facts::default();
+    if nesting(&node) > MOST_NESTED {
+        return Optimised { node, facts };
+    }
     if rules.has(Rule::Constants) {
         constants::fold(&mut node);
     }
@@ -75,6 +82,18 @@ pub fn optimised(node: &Node, rules: Rules) -> Optimised {
         selects::find(&node, &mut facts);
     }
     Optimised { node, facts }
+}
+
+/// How deep the deepest expression is.
+fn nesting(node: &Node) -> u32 {
+    let mut depths: Vec<u32> = Vec::with_capacity(node.expressions.len());
+    for expression in &node.expressions {
+        // An operand stands before its user.
+        let parts = safety::parts_of(&expression.kind).into_iter();
+        let below = parts.filter_map(|part| depths.get(part as usize).copied()).max();
+        depths.push(below.map_or(0, |below| below.saturating_add(1)));
+    }
+    depths.into_iter().max().unwrap_or(0)
 }
 
 /// The expression whose value an expression has once its conditions are known: a choice that is decided is what it

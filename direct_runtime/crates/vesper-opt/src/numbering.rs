@@ -151,10 +151,9 @@ fn literal(value: &Value, index: ExpressionIndex) -> Key {
         Value::Boolean(value) => Key::Boolean(*value),
         Value::Integer(value) => Key::Integer(*value),
         Value::Decimal(value) => match value.as_small() {
-            Some((coefficient, scale)) => Key::Decimal(
-                coefficient,
-                planted!("opt.scales_are_all_the_same", scale, scale.min(0)),
-            ),
+            Some((coefficient, scale)) => {
+                Key::Decimal(coefficient, planted!("opt.scales_are_all_the_same", scale, 0))
+            }
             None => Key::Alone(index),
         },
         Value::Float(value) => Key::Float(value.to_bits()),
