@@ -1,13 +1,12 @@
 """`node.call` of a node without effects, where `[traces]` of the configuration asks for a share of its calls.
 
 Where it asks for none, nothing here is in the way of a call: `node.call` is what it would be without this module, and
-loading a node looks for a `vesper.toml` that has such a table and reads nothing else.
+loading a node does not even load this module (`nearest.mentions`).
 """
 
 from __future__ import annotations
 
 import atexit
-import os
 import random
 import threading
 import time
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from vesper.trace.sampling import Sampled, Sampler
     from vesper.trace.snapshot import Snapshot
 
-_TABLE = b"traces"
 _ENDS_OTHERWISE = (BadInput, NotInputs)
 """What is raised where an execution never began."""
 _samplers: dict[tuple[str | None, str], tuple[Sampler, Watch | None]] = {}
@@ -58,26 +56,11 @@ def sample_calls(node: Node, host: Host | None) -> None:
 
 
 def _nearest(node_path: str) -> Config | None:
-    """The configuration that `default_host` would take, where it has a table about traces."""
-    named = os.environ.get("VESPER_CONFIG")
-    path = Path(named) if named else _upwards(Path.cwd()) or _upwards(Path(node_path).parent)
-    if path is None:
-        return None
-    try:
-        with path.open("rb") as file:
-            if _TABLE not in file.read(1 << 20):
-                return None
-    except OSError:
-        return None  # a Host that needs it says that it cannot be read
-    from vesper.host.config import read_config
+    """The configuration that `default_host` would take."""
+    from vesper.host.config import find_config, read_config
 
-    return read_config(path)
-
-
-def _upwards(folder: Path) -> Path | None:
-    """As `find_config` does it, whose module takes longer to load than most nodes."""
-    folder = folder.resolve()
-    return next((each / "vesper.toml" for each in (folder, *folder.parents) if (each / "vesper.toml").is_file()), None)
+    found = find_config() or find_config(Path(node_path).parent)
+    return None if found is None or not found.is_file() else read_config(found)
 
 
 def _sampler(config: Config) -> tuple[Sampler, Watch | None]:
