@@ -31,6 +31,7 @@ mod run;
 mod sites;
 mod step;
 pub mod tier;
+pub mod words;
 
 pub use bytecode::{Mention, Phase};
 pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};

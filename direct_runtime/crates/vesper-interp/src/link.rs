@@ -12,6 +12,7 @@ use vesper_opt::{Rules, optimised};
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile, compile_optimised};
 use crate::tier::{Hot, Tier, Tiering};
+use crate::words::Shape;
 
 /// A node, its bytecode, and the units of the nodes that it calls.
 #[derive(Debug)]
@@ -69,7 +70,16 @@ struct Linker {
 
 impl Hot for Unit {
     fn make(&self) {
-        self.tier.make(&self.plain);
+        self.tier.make(&self.plain, self.shape());
+    }
+}
+
+impl Unit {
+    /// How it is run without a frame, where its inputs and outputs have forms for that and nothing is asked or called.
+    fn shape(&self) -> Option<Arc<Shape>> {
+        let is_alone = self.callees.is_empty() && !self.asks && !self.uses_now;
+        let shape = is_alone.then(|| Shape::of(&self.node, &self.plain))?;
+        shape.map(Arc::new)
     }
 }
 
@@ -109,7 +119,7 @@ impl Linker {
         if unit.depth > depth {
             return Err(too_deep());
         }
-        unit.tier.loaded(&unit.plain);
+        unit.tier.loaded(&unit.plain, || unit.shape());
         Ok(Arc::new(unit))
     }
 

@@ -10,6 +10,7 @@ use crate::meter::{Limits, Meter};
 use crate::path::Path;
 use crate::program::Program;
 use crate::run::{Fault, Outcome, Stop, execute};
+use crate::words::Express;
 
 /// Machine code of one `Code`, made by a crate above this one.
 ///
@@ -23,6 +24,11 @@ pub trait Native: Debug + Send + Sync {
 
     /// How many bytes of machine code it holds.
     fn size(&self) -> usize;
+
+    /// The whole node without a frame, where it can be run so.
+    fn express(&self) -> Option<&dyn Express> {
+        None
+    }
 
     /// How many guards it has: places where it may stop that somebody may ask it to stop at.
     fn guards(&self) -> u32 {

@@ -18,6 +18,7 @@ use crate::path::{Path, Point, Points};
 use crate::reads::{Ending, Source};
 use crate::run::{Mark, Outcome, Stop};
 use crate::tier::{Hot, Report, Tier, Tiering};
+use crate::words::Express;
 
 /// A node and its forms of bytecode, with the nodes that it calls.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ pub(crate) struct PathedForm {
 
 impl Hot for PathedForm {
     fn make(&self) {
-        self.tier.make(&self.code);
+        self.tier.make(&self.code, None);
     }
 }
 
@@ -125,7 +126,7 @@ impl Program {
             let code = compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
             let parts = parts_of_inputs(&self.unit.node);
             let tier = Tier::new(self.tiering.clone());
-            tier.loaded(&code);
+            tier.loaded(&code, || None);
             Ok(Arc::new(PathedForm { code, parts, tier }))
         });
         made.as_ref().map_err(|what| *what)
@@ -207,6 +208,18 @@ impl Program {
     /// True when a run calls no node, asks for nothing and needs no time.
     pub(crate) fn is_alone(&self) -> bool {
         self.unit.callees.is_empty() && !self.unit.asks && !self.unit.uses_now
+    }
+
+    /// The way without a frame, where there is machine code for it and it is of use. Whether it gave outputs is to be
+    /// told to `expressed`; where it gave none, the node is run in the ordinary way.
+    #[inline]
+    pub fn express(&self) -> Option<&dyn Express> {
+        self.unit.tier.express()
+    }
+
+    #[inline]
+    pub fn expressed(&self, has_outputs: bool) {
+        self.unit.tier.expressed(has_outputs);
     }
 
     /// True when an execution may ask for effects.

@@ -16,6 +16,7 @@ use crate::guard::guarded;
 use crate::meter::Meter;
 use crate::native::Native;
 use crate::run::{Fault, Mark, Stop, execute};
+use crate::words::{Express, Shape};
 
 mod monitor;
 mod worker;
@@ -26,7 +27,8 @@ pub use worker::{after_fork_in_child, after_fork_in_parent, before_fork};
 /// Makes machine code. The crate that can is above this one.
 pub trait Compiler: Debug + Send + Sync {
     /// Machine code of a form, or why there is none.
-    fn compile(&self, code: &Code) -> Result<Box<dyn Native>, String>;
+    /// With a shape it is of a whole node that may be run without a frame too.
+    fn compile(&self, code: &Code, shape: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String>;
 }
 
 /// When machine code is made, for all forms of a program.
@@ -96,6 +98,8 @@ pub struct Report {
     pub entered: u64,
     /// and how often it left what it could have done to the interpreter.
     pub exits: u64,
+    /// How often a run without a frame gave outputs.
+    pub expressed: u64,
     /// How often it was put to rest.
     pub rests: u32,
 }
@@ -125,6 +129,12 @@ const NEVER: u32 = u32::MAX;
 const UNTIL_ROOM: u32 = 10_000;
 const NO_ROOM: &str = "the process holds as much machine code as it may (max_code_mb)";
 
+/// A run without a frame that gives up costs about what one that does not saves: it may be one in three.
+const A_MISS: u32 = 2;
+const MOST_MISSES: u32 = 64;
+/// For so many calls nobody tries after that.
+const UNTIL_TRIED: u32 = 10_000;
+
 /// How one form of a node is run.
 #[derive(Debug)]
 pub(crate) struct Tier {
@@ -137,6 +147,10 @@ pub(crate) struct Tier {
     operations: AtomicU64,
     entered: AtomicU64,
     exits: AtomicU64,
+    /// How often a run without a frame gave outputs.
+    expressed: AtomicU64,
+    /// Grows where a run without a frame gave up, and shrinks where it did not.
+    misses: AtomicU32,
     /// Only for who looks, which few calls do.
     state: Mutex<State>,
 }
@@ -163,6 +177,8 @@ impl Tier {
             operations: AtomicU64::new(0),
             entered: AtomicU64::new(0),
             exits: AtomicU64::new(0),
+            expressed: AtomicU64::new(0),
+            misses: AtomicU32::new(0),
             state: Mutex::new(State {
                 stage,
                 monitor: Monitor::new(),
@@ -180,6 +196,7 @@ impl Tier {
             guards: self.made.get().map_or(0, |made| made.native.guards()),
             entered: self.entered.load(Ordering::Relaxed),
             exits: self.exits.load(Ordering::Relaxed),
+            expressed: self.expressed.load(Ordering::Relaxed),
             rests: known.map_or(0, |state| state.rests),
         }
     }
@@ -191,9 +208,9 @@ impl Tier {
     }
 
     /// Makes machine code at once where it is wanted when a program is loaded.
-    pub(crate) fn loaded(&self, code: &Code) {
+    pub(crate) fn loaded(&self, code: &Code, shape: impl FnOnce() -> Option<Arc<Shape>>) {
         if self.tiering.as_ref().is_some_and(|tiering| tiering.is_eager) {
-            self.make(code);
+            self.make(code, shape());
         }
     }
 
@@ -244,6 +261,48 @@ impl Tier {
             count(&self.exits);
         }
         Ok(())
+    }
+
+    /// The way without a frame, where there is one and it is of use now.
+    #[inline]
+    pub(crate) fn express(&self) -> Option<&dyn Express> {
+        if !self.enters.load(Ordering::Acquire) {
+            return None;
+        }
+        let express = self.made.get()?.native.express()?;
+        let (left, misses) = (
+            self.left.load(Ordering::Relaxed),
+            self.misses.load(Ordering::Relaxed),
+        );
+        if misses > MOST_MISSES {
+            let rest = misses - 1;
+            let rest = if rest == MOST_MISSES { 0 } else { rest };
+            self.misses.store(rest, Ordering::Relaxed);
+            return None;
+        }
+        // Somebody is to look at this form: the ordinary way does.
+        self.left.store(left.checked_sub(1)?, Ordering::Relaxed);
+        Some(express)
+    }
+
+    /// Told how a run without a frame ended.
+    #[inline]
+    pub(crate) fn expressed(&self, has_outputs: bool) {
+        let misses = self.misses.load(Ordering::Relaxed);
+        if has_outputs {
+            count(&self.expressed);
+            if misses > 0 {
+                self.misses.store(misses - 1, Ordering::Relaxed);
+            }
+            return;
+        }
+        let more = misses + A_MISS;
+        let more = if more > MOST_MISSES {
+            MOST_MISSES + UNTIL_TRIED
+        } else {
+            more
+        };
+        self.misses.store(more, Ordering::Relaxed);
     }
 
     /// Counts the units that a run on the interpreter spent; a few long ones make a form hot as well as many calls.
@@ -341,12 +400,12 @@ impl Tier {
     }
 
     /// Makes machine code of the form that has this tier.
-    pub(crate) fn make(&self, code: &Code) {
+    pub(crate) fn make(&self, code: &Code, shape: Option<Arc<Shape>>) {
         let Some(tiering) = &self.tiering else {
             return;
         };
         let begun = (tiering.clock)();
-        let made = compiled(tiering, code);
+        let made = compiled(tiering, code, shape);
         NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
         let Some(mut state) = self.state() else {
             return;
@@ -375,11 +434,11 @@ impl Tier {
     }
 }
 
-fn compiled(tiering: &Tiering, code: &Code) -> Result<Made, String> {
+fn compiled(tiering: &Tiering, code: &Code, shape: Option<Arc<Shape>>) -> Result<Made, String> {
     if HELD.load(Ordering::Relaxed) >= tiering.max_bytes {
         return Err(NO_ROOM.to_owned());
     }
-    let native = guarded(|| tiering.compiler.compile(code))
+    let native = guarded(|| tiering.compiler.compile(code, shape))
         .map_err(|message| format!("a fault of the compiler: {message}"))??;
     let bytes = native.size();
     // From here on it is counted, and given back when it is dropped.

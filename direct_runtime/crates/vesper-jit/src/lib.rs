@@ -10,6 +10,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -19,6 +20,7 @@ use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Linkage, Module};
 use vesper_interp::code::{Code, Instruction, Tables};
 use vesper_interp::native::Native;
+use vesper_interp::words::Shape;
 
 mod flow;
 mod kinds;
@@ -69,7 +71,11 @@ impl fmt::Display for NotCompiled {
 impl std::error::Error for NotCompiled {}
 
 /// Compiles one form of a node.
-pub fn compile(code: &Code, options: &Options) -> Result<Box<dyn Native>, NotCompiled> {
+pub fn compile(
+    code: &Code,
+    _shape: Option<Arc<Shape>>,
+    options: &Options,
+) -> Result<Box<dyn Native>, NotCompiled> {
     guarded(|| {
         let mut arena = machine::module()?;
         match define(&mut arena, code, options) {

@@ -30,7 +30,7 @@ fn code_that_is_dropped_frees_its_memory() {
     };
     let make = |count: usize| {
         for _ in 0..count {
-            drop(compile(program.plain_code(), &Options::default()).unwrap());
+            drop(compile(program.plain_code(), None, &Options::default()).unwrap());
         }
     };
     make(50);

@@ -320,7 +320,7 @@ fn what_is_seldom_drawn_comes_to_the_same() {
 
 fn returned(program: &Program, given: &[Value]) -> String {
     let code = program.plain_code();
-    let native = compile(code, &Options::default()).unwrap();
+    let native = compile(code, None, &Options::default()).unwrap();
     let shown = run_on(
         program,
         code,
@@ -348,7 +348,7 @@ fn a_decimal_keeps_its_scale_and_what_is_long_is_left_to_the_interpreter() {
         "Returned([Decimal(Decimal(1.50))])"
     );
     let code = program.plain_code();
-    let native = compile(code, &Options::default()).unwrap();
+    let native = compile(code, None, &Options::default()).unwrap();
     let long = [decimal(i128::from(i64::MAX) + 1, 0), decimal(1, 0)];
     let edge = [decimal(i128::from(i64::MAX), 0), decimal(1, 0)];
     let apart = [decimal(1, 0), decimal(1, 19)];
@@ -372,7 +372,7 @@ fn fuel_that_is_given_in_portions_does_not_end_compiled_code() {
     let sum = call("integer.bit_xor", &[local(1), local(0)]);
     let program = rounds(sum, input("seed"));
     let code = program.plain_code();
-    let native = compile(code, &Options::default()).unwrap();
+    let native = compile(code, None, &Options::default()).unwrap();
     let watch = Some(Watch(|| false));
     for fuel in [9_999, 10_000, 20_000] {
         let limits = Limits {
@@ -413,7 +413,7 @@ fn code_that_is_too_long_is_not_compiled_and_says_why() {
         max_instructions: 0,
         ..Options::default()
     };
-    let why = compile(program.plain_code(), &options)
+    let why = compile(program.plain_code(), None, &options)
         .map(|_| ())
         .unwrap_err()
         .to_string();
@@ -430,7 +430,7 @@ fn people_may_look_at_it() {
     let shown = clif(program.plain_code()).unwrap();
     assert!(shown.contains("sadd_overflow"), "{shown}");
     assert!(!asm(program.plain_code()).unwrap().is_empty());
-    let native = compile(program.plain_code(), &Options::default()).unwrap();
+    let native = compile(program.plain_code(), None, &Options::default()).unwrap();
     assert!(native.size() > 0 && native.guards() == 1);
 }
 

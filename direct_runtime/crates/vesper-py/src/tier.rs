@@ -11,6 +11,7 @@ use vesper_interp::code::Code;
 use vesper_interp::guard::guarded;
 use vesper_interp::native::Native;
 use vesper_interp::tier::{self, Compiler, Report, Stage, Tiering};
+use vesper_interp::words::Shape;
 use vesper_jit::Options;
 
 use crate::NotCompiled;
@@ -61,12 +62,12 @@ struct Cranelift {
 }
 
 impl Compiler for Cranelift {
-    fn compile(&self, code: &Code) -> Result<Box<dyn Native>, String> {
+    fn compile(&self, code: &Code, shape: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String> {
         let options = Options {
             fail_guard: self.fail_guard,
             ..Options::default()
         };
-        vesper_jit::compile(code, &options).map_err(|why| why.to_string())
+        vesper_jit::compile(code, shape, &options).map_err(|why| why.to_string())
     }
 }
 
@@ -102,6 +103,7 @@ pub(crate) fn shown<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py
     found.set_item("guards", report.guards)?;
     found.set_item("entered", report.entered)?;
     found.set_item("exits", report.exits)?;
+    found.set_item("expressed", report.expressed)?;
     found.set_item("rests", report.rests)?;
     Ok(found)
 }

@@ -49,7 +49,7 @@ enum Stands {
 }
 
 impl Compiler for Stands {
-    fn compile(&self, _: &Code) -> Result<Box<dyn Native>, String> {
+    fn compile(&self, _: &Code, _shape: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String> {
         match *self {
             Self::Code { takes, bytes } => Ok(Box::new(Stand { takes, bytes })),
             Self::Refuses => Err("it is too large".to_owned()),
@@ -262,7 +262,7 @@ fn a_program_that_is_dropped_while_it_waits_is_gone() {
     #[derive(Debug)]
     struct Counted(#[allow(dead_code, reason = "it is counted")] Arc<()>);
     impl Compiler for Counted {
-        fn compile(&self, _: &Code) -> Result<Box<dyn Native>, String> {
+        fn compile(&self, _: &Code, _shape: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String> {
             panic!("nothing is left to compile")
         }
     }

@@ -50,7 +50,7 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
     let all: Vec<Vec<Value>> = (0..count).map(|_| inputs(program, &mut random)).collect();
     let pathed = program.pathed_code().map_err(ToOwned::to_owned)?;
     for code in [program.plain_code(), pathed] {
-        let native = match compile(code, &Options::default()) {
+        let native = match compile(code, None, &Options::default()) {
             Ok(native) => native,
             Err(why) => return Err(format!("not compiled: {why}")),
         };
@@ -77,7 +77,7 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
                 ..Options::default()
             };
             let native =
-                compile(code, &options).map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
+                compile(code, None, &options).map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
             for given in all.iter().take(forced) {
                 let (expected, _) = told(program, code, None, given, Limits::default());
                 let (got, _) = told(program, code, Some(&*native), given, Limits::default());
