@@ -193,14 +193,14 @@ impl Shape {
         };
         let mut rows = RowShape {
             at: self.words,
-            fields: Vec::with_capacity(record.fields.len()),
+            fields: Vec::with_capacity(record.fields().len()),
             width: 0,
             array: self.arrays,
         };
-        if record.fields.len() > MOST {
+        if record.fields().len() > MOST {
             return None;
         }
-        for field in &record.fields {
+        for field in record.fields() {
             let form = Form::of(&field.ty)?;
             rows.fields.push((form, rows.width));
             rows.width += form.width();
