@@ -25,10 +25,11 @@ mod kinds;
 mod lower;
 mod machine;
 mod plan;
+mod routines;
 mod runtime;
 
 use lower::{Functions, Lower, Side};
-use machine::Machine;
+use machine::{Level, Machine};
 use plan::Plan;
 use runtime::{Compiled, Parts};
 
@@ -39,6 +40,9 @@ pub struct Options {
     pub fail_guard: Option<u32>,
     /// Code of more instructions is not compiled: the time that it takes grows faster than the code.
     pub max_instructions: usize,
+    /// Code without loops of so many instructions is made at the quick level: it runs once a call, and most of what a
+    /// better allocation of registers would save there is less than the time to find one.
+    pub quick_from: usize,
 }
 
 impl Default for Options {
@@ -46,6 +50,7 @@ impl Default for Options {
         Self {
             fail_guard: None,
             max_instructions: 4_000,
+            quick_from: 64,
         }
     }
 }
@@ -71,7 +76,7 @@ impl std::error::Error for NotCompiled {}
 /// Compiles one form of a node.
 pub fn compile(code: &Code, options: &Options) -> Result<Box<dyn Native>, NotCompiled> {
     guarded(|| {
-        let mut arena = machine::module()?;
+        let mut arena = machine::module(level(code, options))?;
         match define(&mut arena, code, options) {
             Ok((function, defined, side)) => {
                 let bytes = defined.compiled_code().map_or(0, |code| code.code_buffer().len());
@@ -93,8 +98,9 @@ pub fn compile(code: &Code, options: &Options) -> Result<Box<dyn Native>, NotCom
 /// What machine code is made of, in Cranelift's notation.
 pub fn clif(code: &Code) -> Result<String, NotCompiled> {
     guarded(|| {
-        let mut module = machine::module()?;
-        let made = built(&mut module, code, &Options::default());
+        let options = Options::default();
+        let mut module = machine::module(level(code, &options))?;
+        let made = built(&mut module, code, &options);
         machine::release(module);
         made.map(|(_, context, _)| context.func.display().to_string())
     })
@@ -103,17 +109,33 @@ pub fn clif(code: &Code) -> Result<String, NotCompiled> {
 /// The machine code in the notation of an assembler.
 pub fn asm(code: &Code) -> Result<String, NotCompiled> {
     guarded(|| {
-        let mut module = machine::module()?;
-        let made = built(&mut module, code, &Options::default());
+        let options = Options::default();
+        let level = level(code, &options);
+        let mut module = machine::module(level)?;
+        let made = built(&mut module, code, &options);
         machine::release(module);
         let (_, mut context, _) = made?;
         context.set_disasm(true);
-        let target = machine::target()?;
+        let target = machine::target(level)?;
         let compiled = context.compile(&*target, &mut ControlPlane::default());
         let compiled =
             compiled.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {:?}", error.inner)))?;
         Ok(compiled.vcode.clone().unwrap_or_default())
     })
+}
+
+/// The level that code is made at.
+fn level(code: &Code, options: &Options) -> Level {
+    let mut all = code.instructions.iter().enumerate();
+    let is_long = code.instructions.len() >= options.quick_from;
+    let is_of_loop = |(at, one): (usize, &Instruction)| {
+        flow::takes_fuel(one) || flow::touched(code, one).jump.is_some_and(|to| to <= at)
+    };
+    if is_long && !all.any(is_of_loop) {
+        Level::Quick
+    } else {
+        Level::Good
+    }
 }
 
 /// A compiler that panics has compiled nothing.
@@ -188,6 +210,16 @@ fn built(
     let refill = module
         .declare_function(machine::REFILL, Linkage::Import, &refill)
         .map_err(refused)?;
+    let decimals = [types::I64; 4];
+    let compare = signature(module, &decimals);
+    let mut add = signature(module, &decimals);
+    add.returns.push(AbiParam::new(types::I64));
+    let add = module
+        .declare_function(machine::DECIMAL_ADD, Linkage::Import, &add)
+        .map_err(refused)?;
+    let compare = module
+        .declare_function(machine::DECIMAL_COMPARE, Linkage::Import, &compare)
+        .map_err(refused)?;
     let mut context = Context::for_function(Function::with_name_signature(
         UserFuncName::user(0, function.as_u32()),
         own,
@@ -196,6 +228,8 @@ fn built(
     let functions = Functions {
         step: module.declare_func_in_func(step, &mut context.func),
         refill: module.declare_func_in_func(refill, &mut context.func),
+        decimal_add: module.declare_func_in_func(add, &mut context.func),
+        decimal_compare: module.declare_func_in_func(compare, &mut context.func),
     };
     let builder = FunctionBuilder::new(&mut context.func, &mut frontend);
     let side = Lower::write(
@@ -204,6 +238,7 @@ fn built(
         builder,
         functions,
         options.fail_guard,
+        level(code, options),
         module.target_config(),
     )?;
     Ok((function, context, side))
