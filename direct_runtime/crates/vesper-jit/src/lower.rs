@@ -13,8 +13,9 @@ use vesper_ir::planted;
 use crate::NotCompiled;
 use crate::flow::{Touched, of, of_loop, touched};
 use crate::kinds::{Comparison, Inline, Kind, inline};
+use crate::machine::Level;
 use crate::plan::{How, Place, Plan, State, apply};
-use crate::runtime::{Entry, Exit, FAULTED, Kept, Site, answer};
+use crate::runtime::{Entry, Exit, FAULTED, Kept, REFUSED, Site, answer};
 
 mod decimals;
 mod loops;
@@ -30,6 +31,8 @@ pub(crate) use words::Wordly;
 pub(crate) struct Functions {
     pub(crate) step: FuncRef,
     pub(crate) refill: FuncRef,
+    pub(crate) decimal_add: FuncRef,
+    pub(crate) decimal_compare: FuncRef,
 }
 
 /// What goes with the machine code.
@@ -67,6 +70,8 @@ pub(crate) struct Lower<'a, 'b> {
     builder: FunctionBuilder<'b>,
     functions: Functions,
     fail_guard: Option<u32>,
+    /// True where values stand in their slots between instructions, false where they stand in variables.
+    in_slots: bool,
     variables: HashMap<(usize, Kind, usize), Variable>,
     slots: BTreeMap<usize, usize>,
     side: Side,
@@ -76,6 +81,10 @@ pub(crate) struct Lower<'a, 'b> {
     memory: Value,
     fuel: Variable,
     fault: Option<Block>,
+    /// Where code stops at the exit that it is given the number of.
+    leave: Option<Block>,
+    /// Where code of the quick level stops because a function did not do what it was asked to.
+    refused: Option<Block>,
     /// Where values stand before the instruction at hand.
     state: State,
     at: usize,
@@ -108,6 +117,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         mut builder: FunctionBuilder<'b>,
         functions: Functions,
         fail_guard: Option<u32>,
+        level: Level,
         config: cranelift_codegen::isa::TargetFrontendConfig,
         without_frame: Option<(&'a Shape, FuncRef)>,
     ) -> Result<Side, NotCompiled> {
@@ -122,14 +132,18 @@ impl<'a, 'b> Lower<'a, 'b> {
         };
         let (context, memory, entry) = (*context, *memory, *entry);
         let fuel = builder.declare_var(types::I64);
-        let at_hand = builder.ins().load(types::I64, TRUSTED, context, 0);
-        builder.def_var(fuel, at_hand);
+        // Code of the quick level takes none.
+        if level == Level::Good {
+            let at_hand = builder.ins().load(types::I64, TRUSTED, context, 0);
+            builder.def_var(fuel, at_hand);
+        }
         let mut lower = Self {
             code,
             plan,
             builder,
             functions,
             fail_guard,
+            in_slots: level == Level::Quick,
             variables: HashMap::new(),
             slots: BTreeMap::new(),
             side: Side::default(),
@@ -139,6 +153,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             memory,
             fuel,
             fault: None,
+            leave: None,
+            refused: None,
             state: plan
                 .blocks
                 .get(&0)
@@ -197,8 +213,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         for (block, next, loads) in blocks {
             self.builder.switch_to_block(block);
             for kept in loads {
-                let held = self.load(kept);
-                self.hold(kept.place, kept.kind, &held);
+                self.take_loaded(kept);
             }
             let to = self.block_at(next)?;
             self.builder.ins().jump(to, &NONE);
@@ -407,6 +422,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                     direct: false,
                     lent: None,
                     rows: None,
+                    exits: None,
                 },
                 false,
             );
@@ -433,18 +449,21 @@ impl<'a, 'b> Lower<'a, 'b> {
     /// The parts of a value in machine registers.
     fn held(&mut self, place: usize, kind: Kind) -> Held {
         (0..kind.width())
-            .map(|part| {
-                let tried = self
-                    .tried
-                    .as_ref()
-                    .and_then(|tried| tried.values.get(&(place, part)));
-                if let Some((_, value)) = tried {
-                    return *value;
-                }
-                let variable = self.variable(place, kind, part);
-                self.builder.use_var(variable)
-            })
+            .map(|part| self.held_part(place, kind, part))
             .collect()
+    }
+
+    fn held_part(&mut self, place: usize, kind: Kind, part: usize) -> Value {
+        let tried = self.tried.as_ref();
+        if let Some((_, value)) = tried.and_then(|tried| tried.values.get(&(place, part))) {
+            return *value;
+        }
+        if self.in_slots {
+            let kept = self.kept(place, kind);
+            return self.load_part(kept, part);
+        }
+        let variable = self.variable(place, kind, part);
+        self.builder.use_var(variable)
     }
 
     fn only(&mut self, place: usize, kind: Kind) -> Result<Value, NotCompiled> {
@@ -455,6 +474,11 @@ impl<'a, 'b> Lower<'a, 'b> {
         for (part, value) in held.iter().enumerate() {
             if let Some(tried) = &mut self.tried {
                 tried.values.insert((place, part), (kind, *value));
+                continue;
+            }
+            if self.in_slots {
+                let kept = self.kept(place, kind);
+                self.store_part(kept, part, *value);
                 continue;
             }
             let variable = self.variable(place, kind, part);
@@ -493,28 +517,43 @@ impl<'a, 'b> Lower<'a, 'b> {
     /// Reads the slots of a value.
     fn load(&mut self, kept: Kept) -> Held {
         (0..kept.kind.width())
-            .map(|part| {
-                let offset = offset(kept.slot + part);
-                self.builder
-                    .ins()
-                    .load(type_of(kept.kind), TRUSTED, self.memory, offset)
-            })
+            .map(|part| self.load_part(kept, part))
             .collect()
     }
 
-    /// Writes the slots of a value.
+    fn load_part(&mut self, kept: Kept, part: usize) -> Value {
+        let offset = offset(kept.slot + part);
+        let ty = type_of(kept.kind);
+        self.builder.ins().load(ty, TRUSTED, self.memory, offset)
+    }
+
+    /// Takes up what a function has put into the slots of a value.
+    fn take_loaded(&mut self, kept: Kept) {
+        if !self.in_slots {
+            let held = self.load(kept);
+            self.hold(kept.place, kept.kind, &held);
+        }
+    }
+
+    /// Writes the slots of a value, unless that is where it stands.
     fn store(&mut self, kept: Kept) {
+        if self.in_slots {
+            return;
+        }
         let held = self.held(kept.place, kept.kind);
         for (part, value) in held.into_iter().enumerate() {
-            let value = if kept.kind == Kind::Boolean {
-                self.builder.ins().uextend(types::I64, value)
-            } else {
-                value
-            };
-            self.builder
-                .ins()
-                .store(TRUSTED, value, self.memory, offset(kept.slot + part));
+            self.store_part(kept, part, value);
         }
+    }
+
+    fn store_part(&mut self, kept: Kept, part: usize, value: Value) {
+        let value = if kept.kind == Kind::Boolean {
+            self.builder.ins().uextend(types::I64, value)
+        } else {
+            value
+        };
+        let offset = offset(kept.slot + part);
+        self.builder.ins().store(TRUSTED, value, self.memory, offset);
     }
 
     /// Whether a comparison of two operands holds.
@@ -572,6 +611,19 @@ impl<'a, 'b> Lower<'a, 'b> {
         if let Some(block) = self.given_up() {
             return block;
         }
+        let (number, kept) = self.numbered_exit(next, state);
+        let block = self.builder.create_block();
+        self.builder.set_cold_block(block);
+        self.late.push(Late {
+            block,
+            kept,
+            then: Then::Leave(number),
+        });
+        block
+    }
+
+    /// An exit without a block of its own, and what is to be in the slots there.
+    fn numbered_exit(&mut self, next: usize, state: &State) -> (usize, Vec<Kept>) {
         let dirty = self
             .plan
             .needed
@@ -589,19 +641,12 @@ impl<'a, 'b> Lower<'a, 'b> {
             })
             .map(|(place, kind)| self.kept(place, kind))
             .collect();
-        let block = self.builder.create_block();
-        self.builder.set_cold_block(block);
         let number = self.side.exits.len();
         self.side.exits.push(Exit {
             next,
             kept: kept.clone(),
         });
-        self.late.push(Late {
-            block,
-            kept,
-            then: Then::Leave(number),
-        });
-        block
+        (number, kept)
     }
 
     /// Writes the blocks that were put off.
@@ -613,13 +658,10 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
             match then {
                 Then::Leave(number) => {
-                    let fuel = self.builder.use_var(self.fuel);
-                    self.builder.ins().store(TRUSTED, fuel, self.context, 0);
-                    let number = self
-                        .builder
-                        .ins()
-                        .iconst(types::I64, i64::try_from(number).unwrap_or(FAULTED));
-                    self.builder.ins().return_(&[number]);
+                    let number = i64::try_from(number).unwrap_or(FAULTED);
+                    let number = self.builder.ins().iconst(types::I64, number);
+                    let leave = self.leave_block();
+                    self.builder.ins().jump(leave, &[BlockArg::Value(number)]);
                 }
                 Then::GoOn(to) => {
                     let site = self.site(Site {
@@ -629,6 +671,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                         direct: false,
                         lent: None,
                         rows: None,
+                        exits: None,
                     });
                     let done = self.call_step(site);
                     let fault = self.fault_block();
@@ -636,11 +679,46 @@ impl<'a, 'b> Lower<'a, 'b> {
                 }
             }
         }
+        if let Some(refused) = self.refused.take() {
+            self.builder.switch_to_block(refused);
+            let number = self.builder.ins().iconst(types::I64, REFUSED);
+            let leave = self.leave_block();
+            self.builder.ins().jump(leave, &[BlockArg::Value(number)]);
+        }
+        if let Some(leave) = self.leave.take() {
+            self.builder.switch_to_block(leave);
+            if !self.in_slots {
+                let fuel = self.builder.use_var(self.fuel);
+                self.builder.ins().store(TRUSTED, fuel, self.context, 0);
+            }
+            let number = self.builder.block_params(leave).to_vec();
+            self.builder.ins().return_(&number);
+        }
         if let Some(fault) = self.fault.take() {
             self.builder.switch_to_block(fault);
             let faulted = self.builder.ins().iconst(types::I64, FAULTED);
             self.builder.ins().return_(&[faulted]);
         }
+    }
+
+    fn leave_block(&mut self) -> Block {
+        if let Some(block) = self.leave {
+            return block;
+        }
+        let block = self.builder.create_block();
+        self.builder.append_block_param(block, types::I64);
+        self.leave = Some(block);
+        block
+    }
+
+    fn refused_block(&mut self) -> Block {
+        if let Some(block) = self.refused {
+            return block;
+        }
+        let block = self.builder.create_block();
+        self.builder.set_cold_block(block);
+        self.refused = Some(block);
+        block
     }
 
     fn fault_block(&mut self) -> Block {

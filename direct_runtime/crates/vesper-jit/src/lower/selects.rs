@@ -141,10 +141,9 @@ impl Lower<'_, '_> {
         for (place, kind) in &choice.gives {
             let mut held = Vec::with_capacity(kind.width());
             for part in 0..kind.width() {
-                let variable = self.variable(*place, *kind, part);
                 let mut of_side = |side: &Tried| match side.values.get(&(*place, part)) {
                     Some((_, value)) => *value,
-                    None => self.builder.use_var(variable),
+                    None => self.held_part(*place, *kind, part),
                 };
                 let (first, second) = (of_side(&first), of_side(&second));
                 let value = if planted!("jit.other_side_is_taken", is_jump_if_true, !is_jump_if_true) {
