@@ -252,6 +252,6 @@ fn define(
 ) -> Result<(FuncId, Context, Side), NotCompiled> {
     let (function, mut context, side) = built(module, code, options)?;
     let defined = module.define_function(function, &mut context);
-    defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error}")))?;
+    defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error:?}")))?;
     Ok((function, context, side))
 }

@@ -12,8 +12,8 @@ use vesper_ir::planted;
 use crate::NotCompiled;
 use crate::flow::{Touched, of, of_loop, touched};
 use crate::kinds::{Comparison, Inline, Kind, inline};
-use crate::plan::{How, Place, Plan, State, apply};
 use crate::machine::Level;
+use crate::plan::{How, Place, Plan, State, apply};
 use crate::runtime::{Entry, Exit, FAULTED, Kept, REFUSED, Site, answer};
 
 mod decimals;
@@ -21,6 +21,8 @@ mod loops;
 mod numbers;
 mod selects;
 mod sites;
+
+use loops::InStep;
 
 /// Functions of this crate that compiled code calls.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +90,10 @@ pub(crate) struct Lower<'a, 'b> {
     tried: Option<Tried>,
     /// The blocks that became part of a choice without jumps.
     merged: HashSet<usize>,
+    /// True where the call at hand cannot fail.
+    is_proven: bool,
+    /// What is kept of the fuel of loops that take it in step with their items, by the place of the range.
+    in_step: HashMap<usize, InStep>,
 }
 
 /// One side of a choice: whether it is taken, and what it has computed so far.
@@ -155,6 +161,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             before: None,
             tried: None,
             merged: HashSet::new(),
+            is_proven: false,
+            in_step: HashMap::new(),
         };
         for start in plan.blocks.keys() {
             let block = lower.builder.create_block();
@@ -260,7 +268,13 @@ impl<'a, 'b> Lower<'a, 'b> {
     /// An instruction with machine code of its own; true where it ended the block.
     fn inline(&mut self, instruction: &Instruction, how: &How) -> Result<bool, NotCompiled> {
         match *instruction {
-            Instruction::Call { op, out, args, .. } => {
+            Instruction::Call {
+                op,
+                out,
+                args,
+                expression,
+            } => {
+                self.is_proven = planted!("jit.every_call_is_proven", self.code.is_proven(expression), true);
                 let (what, kind, result) =
                     inline(op).ok_or_else(|| NotCompiled::new("no code for an operation"))?;
                 let [first, second, ..] = args;
@@ -484,9 +498,14 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     /// Reads the slots of a value.
     fn load(&mut self, kept: Kept) -> Held {
-        (0..kept.kind.width())
+        let held = (0..kept.kind.width())
             .map(|part| self.load_part(kept, part))
-            .collect()
+            .collect();
+        if kept.kind == Kind::Range {
+            self.from_its_end(held)
+        } else {
+            held
+        }
     }
 
     fn load_part(&mut self, kept: Kept, part: usize) -> Value {
@@ -508,7 +527,10 @@ impl<'a, 'b> Lower<'a, 'b> {
         if self.in_slots {
             return;
         }
-        let held = self.held(kept.place, kept.kind);
+        let mut held = self.held(kept.place, kept.kind);
+        if kept.kind == Kind::Range {
+            held = self.from_its_next(held);
+        }
         for (part, value) in held.into_iter().enumerate() {
             self.store_part(kept, part, value);
         }
@@ -646,11 +668,12 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
         if let Some(leave) = self.leave.take() {
             self.builder.switch_to_block(leave);
+            // Before the variable is read, which may become a parameter too.
+            let number = self.builder.block_params(leave).to_vec();
             if !self.in_slots {
                 let fuel = self.builder.use_var(self.fuel);
                 self.builder.ins().store(TRUSTED, fuel, self.context, 0);
             }
-            let number = self.builder.block_params(leave).to_vec();
             self.builder.ins().return_(&number);
         }
         if let Some(fault) = self.fault.take() {

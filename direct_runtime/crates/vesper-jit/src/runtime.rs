@@ -152,9 +152,7 @@ impl Native for Compiled {
         } else {
             usize::try_from(stopped).ok()
         };
-        let exit = exit
-            .and_then(|exit| self.parts.exits.get(exit))
-            .ok_or(NO_EXIT)?;
+        let exit = exit.and_then(|exit| self.parts.exits.get(exit)).ok_or(NO_EXIT)?;
         write_back(&self.parts, context.frame, context.slots, &exit.kept)?;
         context
             .frame

@@ -81,7 +81,11 @@ impl Lower<'_, '_> {
                 let call = self.builder.ins().call(self.functions.decimal_compare, &call);
                 let order = self.builder.inst_results(call).first().copied();
                 let order = order.unwrap_or(left);
-                Ok(vec![self.builder.ins().icmp_imm_s(condition(comparison), order, 0)])
+                Ok(vec![self.builder.ins().icmp_imm_s(
+                    condition(comparison),
+                    order,
+                    0,
+                )])
             }
             Inline::Add | Inline::Subtract => {
                 let pair = self.aligned(left, left_scale, right, right_scale);
