@@ -24,6 +24,7 @@ use vesper_interp::words::Shape;
 
 mod flow;
 mod kinds;
+mod lookup;
 mod lower;
 mod machine;
 mod plan;
@@ -320,7 +321,7 @@ fn define(
 ) -> Result<(FuncId, usize, Side), NotCompiled> {
     let (function, mut context, side) = built(module, code, options, shape)?;
     let defined = module.define_function(function, &mut context);
-    defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error}")))?;
+    defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error:?}")))?;
     let bytes = context.compiled_code().map_or(0, |code| code.code_buffer().len());
     Ok((function, bytes, side))
 }

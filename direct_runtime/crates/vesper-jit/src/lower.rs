@@ -26,6 +26,8 @@ mod words;
 
 pub(crate) use words::Wordly;
 
+use loops::InStep;
+
 /// Functions of this crate that compiled code calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Functions {
@@ -96,6 +98,10 @@ pub(crate) struct Lower<'a, 'b> {
     merged: HashSet<usize>,
     /// Where there is no frame.
     words: Option<Wordly<'a>>,
+    /// True where the call at hand cannot fail.
+    is_proven: bool,
+    /// What is kept of the fuel of loops that take it in step with their items, by the place of the range.
+    in_step: HashMap<usize, InStep>,
 }
 
 /// One side of a choice: whether it is taken, and what it has computed so far.
@@ -165,6 +171,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             tried: None,
             merged: HashSet::new(),
             words: without_frame.map(|(shape, call)| Wordly::new(shape, call, entry)),
+            is_proven: false,
+            in_step: HashMap::new(),
         };
         for start in plan.blocks.keys() {
             let block = lower.builder.create_block();
@@ -283,11 +291,19 @@ impl<'a, 'b> Lower<'a, 'b> {
     /// An instruction with machine code of its own; true where it ended the block.
     fn inline(&mut self, instruction: &Instruction, how: &How) -> Result<bool, NotCompiled> {
         match *instruction {
-            Instruction::Call { op, out, args, .. } => {
+            Instruction::Call {
+                op,
+                out,
+                args,
+                expression,
+            } => {
                 let (result, held) = if let Some((what, kind, result)) = inline(op) {
+                    self.is_proven =
+                        planted!("jit.every_call_is_proven", self.code.is_proven(expression), true);
                     let [first, second, ..] = args;
                     (result, self.computed(what, kind, first, second)?)
                 } else {
+                    self.is_proven = false;
                     self.by_function(op, &args)?
                 };
                 self.hold(of(out), result, &held);
@@ -516,9 +532,14 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     /// Reads the slots of a value.
     fn load(&mut self, kept: Kept) -> Held {
-        (0..kept.kind.width())
+        let held = (0..kept.kind.width())
             .map(|part| self.load_part(kept, part))
-            .collect()
+            .collect();
+        if kept.kind == Kind::Range {
+            self.from_its_end(held)
+        } else {
+            held
+        }
     }
 
     fn load_part(&mut self, kept: Kept, part: usize) -> Value {
@@ -540,7 +561,10 @@ impl<'a, 'b> Lower<'a, 'b> {
         if self.in_slots {
             return;
         }
-        let held = self.held(kept.place, kept.kind);
+        let mut held = self.held(kept.place, kept.kind);
+        if kept.kind == Kind::Range {
+            held = self.from_its_next(held);
+        }
         for (part, value) in held.into_iter().enumerate() {
             self.store_part(kept, part, value);
         }
@@ -687,11 +711,12 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
         if let Some(leave) = self.leave.take() {
             self.builder.switch_to_block(leave);
+            // Before the variable is read, which may become a parameter too.
+            let number = self.builder.block_params(leave).to_vec();
             if !self.in_slots {
                 let fuel = self.builder.use_var(self.fuel);
                 self.builder.ins().store(TRUSTED, fuel, self.context, 0);
             }
-            let number = self.builder.block_params(leave).to_vec();
             self.builder.ins().return_(&number);
         }
         if let Some(fault) = self.fault.take() {

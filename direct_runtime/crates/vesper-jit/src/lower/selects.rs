@@ -213,7 +213,7 @@ impl Lower<'_, '_> {
             (self.parts(yes), self.parts(no))
             && sum == other
         {
-            let less = self.builder.ins().fneg(less);
+            let less = self.negated(less);
             let term = self.selected(condition, term, less);
             return self.builder.ins().fadd(sum, term);
         }
@@ -229,6 +229,19 @@ impl Lower<'_, '_> {
         self.builder
             .ins()
             .bitcast(types::F64, MemFlagsData::new(), chosen)
+    }
+
+    /// The opposite of a float. That of a product with a constant is the product with the opposite of it.
+    fn negated(&mut self, value: Value) -> Value {
+        if let Some((Opcode::Fmul, other, factor)) = self.parts(value)
+            && let ValueDef::Result(constant, _) = self.builder.func.dfg.value_def(factor)
+            && let InstructionData::UnaryIeee64 { imm, .. } = self.builder.func.dfg.insts[constant]
+        {
+            let opposite = -f64::from_bits(imm.bits());
+            let opposite = self.builder.ins().f64const(opposite);
+            return self.builder.ins().fmul(other, opposite);
+        }
+        self.builder.ins().fneg(value)
     }
 
     /// The operation that a value is the result of, and its two arguments.

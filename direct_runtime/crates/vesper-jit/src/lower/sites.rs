@@ -264,6 +264,7 @@ impl Lower<'_, '_> {
         if let Some(load) = load {
             self.take_loaded(load);
         }
+        self.range_started();
         Ok(())
     }
 
