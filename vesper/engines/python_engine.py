@@ -9,7 +9,6 @@ from datetime import datetime
 from decimal import DecimalException
 from functools import cached_property, partial
 from types import CodeType, SimpleNamespace, TracebackType
-from typing import TYPE_CHECKING, Any, cast
 
 from vesper.engines.engine import (
     UNLESS_SAID,
@@ -27,8 +26,10 @@ from vesper.kernels import raised
 from vesper.kernels.flow import Request as AskedFor
 from vesper.kernels.flow import code_of
 from vesper.kernels.meter import LimitExceeded, Meter
+from vesper.spec import typed
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs, accept_inputs
+from vesper.spec.typed import TYPE_CHECKING, Any, cast
 from vesper.spec.values import Value, plain
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def _written(
 ) -> tuple[str, str, tuple[str, ...], dict[tuple[int, int, int, int], int], CodeType]:
     """The text of a form, the names in it, its map back to the IR, and its code: plain data, to be kept."""
     made = generate_module(compiled.node, form == "traced", form == "metered")
+    # Compiled under `annotations` of this module: what they say is text, and `typing` is not asked for it.
     return made.text, made.function, made.parameters, made.sites, compile(made.text, filename, "exec")
 
 
@@ -135,6 +137,8 @@ def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
     def import_(name: str, globals_: Any = None, locals_: Any = None, names: Any = (), level: int = 0) -> Any:
         if level == 1:
             return SimpleNamespace(**{name: callees[name]})
+        if name == "typing":  # for annotations, which are compiled as text here
+            return typed
         return builtins.__import__(name, globals_, locals_, names, level)
 
     return import_

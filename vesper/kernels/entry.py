@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal, DecimalException
-from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from vesper.kernels.raised import BadInput
 from vesper.spec import inputs as spec
 from vesper.spec.json_value import has_surrogate
+from vesper.spec.typed import Any, Final, ParamSpec, TypeVar, cast
 from vesper.spec.types import declared_type
 from vesper.spec.values import MAX_ENTRIES, MAX_INTEGER, MAX_TEXT, MIN_INTEGER, Value, plain
 

@@ -10,7 +10,7 @@ record for its fields (`fields`, `replace`), and not before.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from vesper.spec.typed import TYPE_CHECKING
 
 __all__ = ["record", "sealed"]
 

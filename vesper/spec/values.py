@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import islice
-from typing import Any, TypeAlias
 
 from vesper.spec.base_types import is_a
 from vesper.spec.json_value import Json, exact_text, has_surrogate, json_of, parse_json, plain_json
@@ -36,6 +35,7 @@ from vesper.spec.times import (
     shifted,
     timestamp_text,
 )
+from vesper.spec.typed import Any, TypeAlias
 from vesper.spec.types import (
     BOOLEAN,
     BYTES,
