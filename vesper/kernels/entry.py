@@ -44,12 +44,21 @@ def is_text(text: str) -> bool:
 class Inputs:
     """The inputs that a node declares: the text of each type by its name, and the defaults there are."""
 
-    __slots__ = ("declared",)
+    __slots__ = ("_defaults", "_read", "_types")
 
     def __init__(self, types: Mapping[str, str], defaults: Mapping[str, object]) -> None:
-        self.declared: spec.Declared = [
-            (name, declared_type(text), cast(Value, defaults.get(name))) for name, text in types.items()
-        ]
+        self._types, self._defaults = types, defaults
+        self._read: spec.Declared | None = None
+
+    @property
+    def declared(self) -> spec.Declared:
+        """Read when it is first asked for: inputs that are plain objects are taken without, and so is the first call of
+        a process."""
+        if self._read is None:
+            self._read = [
+                (name, declared_type(text), cast(Value, self._defaults.get(name))) for name, text in self._types.items()
+            ]
+        return self._read
 
 
 def read_inputs(inputs: Inputs, given: Mapping[str, object]) -> list[Any]:
