@@ -137,7 +137,7 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	$(BIN)/python tests/robustness/batch.py --rows 1000000
 	$(BIN)/python tests/robustness/fuzz.py --seconds 10
 	$(BIN)/python tests/differential/deopt.py --guards 3 --drawn 2
-	$(BIN)/python tests/robustness/machine_code.py --nodes 300
+	$(BIN)/python tests/robustness/machine_code.py --nodes 240
 	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
 	$(BIN)/python tests/kills/campaign.py --kills 8
 	$(BIN)/python tests/migration/kill_store.py --kills 12
