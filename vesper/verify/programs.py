@@ -1,14 +1,16 @@
 """Random well-typed nodes, from a seed: what the verifier runs when it is not told what to run.
 
 `draw_program(seed)` gives a whole node as data; its `text()` is a `.vsp` document that the checker must accept. The
-layers below: types and literals, terms and scopes, forms, operations (`programs_types`, `programs_terms`,
-`programs_forms`, `programs_expressions`); the steps of a flow (`programs_flow`, `programs_effects`); the text
-(`programs_text`); running and reducing (`programs_run`, `programs_reduce`).
+layers below: types and literals, terms and scopes (`programs_types`, `programs_terms`); forms, comparisons, operations
+(`programs_forms`, `programs_binders`, `programs_comparisons`, `programs_expressions`); the steps of a flow
+(`programs_flow`, `programs_effects`); the text (`programs_text`); running and reducing (`programs_run`,
+`programs_reduce`).
 """
 
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import replace
 
 from vesper.spec.types import (
@@ -355,6 +357,11 @@ class _Program:
         draw, failed = self._expressions, NOTHING
         type_ = held_to or self._random.choice(draw.pool)
         rows: list[tuple[Term, Term]] = []
+        if self._random.random() < 0.2:
+            with suppress(NoWay):
+                rows += [
+                    (when, self._result(type_, held_to, when.when_true)) for when in draw.tests_of_one(self._scope)
+                ]
         for _ in range(self._few(0, 1, 2, 2, 3)):
             when = draw.expression(BOOLEAN, self._scope.assuming(failed), 2, BOOLEAN)
             rows.append((when, self._result(type_, held_to, failed | when.when_true)))

@@ -1,0 +1,108 @@
+"""Comparisons of names in random expressions, and the same ones asked again.
+
+What an optimizer remembers of a guard, or of where a number lies, shows only where somebody asks twice: of the same two
+values, mostly by another operator. Expressions that are drawn by themselves hardly ever do.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from vesper.spec.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Enum, Type
+from vesper.verify.programs_binders import BinderForms
+from vesper.verify.programs_forms import Producer
+from vesper.verify.programs_terms import NoWay, Scope, Term, hint_from, infix
+
+_EQUALITY = ("==", "!=")
+_ORDER = ("<", "<=", ">", ">=")
+_NUMBERS: tuple[Type, ...] = (INTEGER, DECIMAL, FLOAT)
+_COMPUTED: tuple[Type, ...] = (INTEGER, DECIMAL)
+_MOST_KEPT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Two values that were compared, and the names in them."""
+
+    left: Term
+    right: Term
+    names: tuple[Term, ...]
+
+    def is_seen(self, scope: Scope) -> bool:
+        """True where each name is written so, means the same thing, and is known as much about null."""
+        return all(name in scope.paths for name in self.names)
+
+
+class Comparisons(BinderForms):
+    asked: list[Asked]
+    """The last comparisons of the node."""
+
+    @abstractmethod
+    def literal(self, type_: Type, hint: Type | None, scope: Scope) -> Term: ...
+
+    def comparisons(self, scope: Scope) -> Iterator[Producer]:
+        names = [each for each in scope.paths if _is_compared(each.type)]
+        if names:
+            yield 2.0, partial(self._compared, names, scope)
+        again = [each for each in self.asked if each.is_seen(scope)]
+        if again:
+            yield 3.0, partial(self._again, again)
+
+    def tests_of_one(self, scope: Scope) -> list[Term]:
+        """Tests of one name for several values: alone, one or another of them, or with something more."""
+        names = [each for each in scope.paths if each.type == INTEGER or _has_members(each.type)]
+        if not names:
+            raise NoWay
+        name = self.random.choice(names)
+        tests: list[Term] = []
+        for _ in range(self.random.choice((3, 4, 5))):
+            test = self._test(name, scope)
+            if self.random.random() < 0.25:
+                test = infix("OR", test, self._test(name, scope), BOOLEAN)
+            elif self.random.random() < 0.25:
+                more = self.expression(BOOLEAN, scope, 1)
+                test = replace(infix("AND", test, more, BOOLEAN), when_true=more.when_true)
+            tests.append(test)
+        return tests
+
+    def _test(self, name: Term, scope: Scope) -> Term:
+        small = Term(INTEGER, (self.random.choice("01235"),), is_open=True)
+        value = small if name.type == INTEGER else self.literal(name.type, name.type, scope)
+        return infix("==", name, value, BOOLEAN)
+
+    def _compared(self, names: list[Term], scope: Scope) -> Term:
+        left = self.random.choice(names)
+        same = [each for each in names if each.type == left.type]
+        used = [left]
+        if left.type in _COMPUTED and self.random.random() < 0.25:
+            used.append(self.random.choice(same))
+            left = infix(self.random.choice("+-*"), left, used[-1], left.type)
+        pick = self.random.random()
+        if pick < 0.05:
+            right = left
+        elif pick < 0.55 and not isinstance(left.type, Enum):
+            right = self.random.choice(same)
+            used.append(right)
+        else:
+            right = self.literal(left.type, hint_from(left.type), scope)
+        if self.random.random() < 0.2:
+            left, right = right, left
+        asked = Asked(left, right, tuple(used))
+        self.asked = [*self.asked[1 - _MOST_KEPT :], asked]
+        return self._again([asked])
+
+    def _again(self, known: list[Asked]) -> Term:
+        asked = self.random.choice(known)
+        operators = (*_ORDER, *_EQUALITY) if asked.names[0].type in _NUMBERS else _EQUALITY
+        return infix(self.random.choice(operators), asked.left, asked.right, BOOLEAN)
+
+
+def _is_compared(type_: Type) -> bool:
+    return type_ in (*_NUMBERS, STRING) or isinstance(type_, Enum)
+
+
+def _has_members(type_: Type) -> bool:
+    return isinstance(type_, Enum) and len(type_.members) > 2
