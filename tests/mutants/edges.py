@@ -113,6 +113,16 @@ EXPRESSIONS: dict[str, tuple[dict[str, str], str, list[dict[str, object]]]] = {
         "[a * b == a * b, quot(a, b) <= quot(a, b)]",
         [{"a": 2**62, "b": 2}, {"a": 2**62, "b": 0}, {"a": 2**62, "b": 1}],
     ),
+    "a side that is false, behind one that fails": (
+        {"n": "integer"},
+        "[quot(1, n) > 0 AND false, false AND quot(1, n - 1) > 0]",
+        [{"n": 0}, {"n": 1}],
+    ),
+    "a side that is true, behind one that fails": (
+        {"n": "integer"},
+        "[quot(1, n) > 0 OR true, true OR quot(1, n - 1) > 0]",
+        [{"n": 0}, {"n": 1}],
+    ),
     "an array that goes on": ({"a": "array<integer>", "b": "array<integer>"}, "a == b", [{"a": [1], "b": [1, 2]}]),
     "parts of a pointer": (
         {"x": "json"},

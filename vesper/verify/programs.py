@@ -30,7 +30,7 @@ from vesper.spec.types import (
 )
 from vesper.verify.programs_expressions import Expressions
 from vesper.verify.programs_flow import Flow
-from vesper.verify.programs_terms import NOTHING, Facts, Known, NoWay, Scope, Term, infix
+from vesper.verify.programs_terms import COMPARISON, NOTHING, Facts, Known, NoWay, Scope, Term, infix
 from vesper.verify.programs_text import (
     Draft,
     DrawnCompute,
@@ -99,7 +99,7 @@ class _Program:
         outputs = self._outputs(inputs)
         functions = tuple(self._function(name) for name in _FUNCTIONS[: self._few(0, 0, 1, 2, 3)])
         flow = Flow(self._expressions, outputs, self._type != "function") if self._has_flow else None
-        preconditions = self._clauses(self._scope, self._few(0, 0, 0, 1, 2))
+        preconditions = self._clauses(self._scope, self._few(0, 0, 0, 1, 2)) + self._there()
         # The checker knows in all that follows what they say about null.
         facts = NOTHING.union(*(clause.when_true for clause in preconditions))
         self._scope = self._scope.assuming(facts)
@@ -247,6 +247,14 @@ class _Program:
             except NoWay:
                 continue
         return tuple(found)
+
+    def _there(self) -> tuple[Term, ...]:
+        """Now and then a clause which says that an input is not null."""
+        if not self._scope.nullable or self._random.random() > 0.3:
+            return ()
+        name = self._random.choice(self._scope.nullable)
+        known = NOTHING if name.path is None else frozenset({name.path})
+        return (Term(BOOLEAN, (name, " IS NOT NULL"), COMPARISON, when_true=known),)
 
     def _after(self, inputs: tuple[DrawnInput, ...], outputs: tuple[tuple[str, Type], ...]) -> Scope:
         """What postconditions see: an output hides the input of its name, which is then `input.name`."""

@@ -14,7 +14,7 @@ from functools import partial
 from vesper.spec.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Enum, Type
 from vesper.verify.programs_binders import BinderForms
 from vesper.verify.programs_forms import Producer
-from vesper.verify.programs_terms import NoWay, Scope, Term, hint_from, infix
+from vesper.verify.programs_terms import LOOSEST, NoWay, Scope, Term, hint_from, infix
 
 _EQUALITY = ("==", "!=")
 _ORDER = ("<", "<=", ">", ">=")
@@ -51,6 +51,25 @@ class Comparisons(BinderForms):
         if again:
             yield 3.0, partial(self._again, again)
 
+    def graded(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Iterator[Producer]:
+        names = [each for each in scope.paths if _is_compared(each.type)]
+        if names:
+            yield 0.8, partial(self._graded, names, type_, scope, depth, hint)
+
+    def _graded(self, names: list[Term], type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
+        """A choice, and on one side of it another that asks of the same two values."""
+        first = self._compared(names, scope)
+        second = self._again(self.asked[-1:])
+        told = type_ if hint is None else hint
+        if self.random.random() < 0.5:
+            then = self.expression(type_, scope, depth, hint)
+            return _choice(first, then, _choice(second, *self._two(type_, scope, depth, told, told)))
+        then = _choice(second, *self._two(type_, scope, depth, hint, told))
+        return _choice(first, then, self.expression(type_, scope, depth, told))
+
+    def _two(self, type_: Type, scope: Scope, depth: int, first: Type | None, second: Type | None) -> tuple[Term, Term]:
+        return self.expression(type_, scope, depth, first), self.expression(type_, scope, depth, second)
+
     def tests_of_one(self, scope: Scope) -> list[Term]:
         """Tests of one name for several values: alone, one or another of them, or with something more."""
         names = [each for each in scope.paths if each.type == INTEGER or _has_members(each.type)]
@@ -74,7 +93,8 @@ class Comparisons(BinderForms):
         return infix("==", name, value, BOOLEAN)
 
     def _compared(self, names: list[Term], scope: Scope) -> Term:
-        left = self.random.choice(names)
+        numbers = [each for each in names if each.type in _NUMBERS]
+        left = self.random.choice(numbers if numbers and self.random.random() < 0.7 else names)
         same = [each for each in names if each.type == left.type]
         used = [left]
         if left.type in _COMPUTED and self.random.random() < 0.25:
@@ -98,6 +118,11 @@ class Comparisons(BinderForms):
         asked = self.random.choice(known)
         operators = (*_ORDER, *_EQUALITY) if asked.names[0].type in _NUMBERS else _EQUALITY
         return infix(self.random.choice(operators), asked.left, asked.right, BOOLEAN)
+
+
+def _choice(condition: Term, then: Term, otherwise: Term) -> Term:
+    held_then = (then,) if then.level > LOOSEST else ("(", then, ")")
+    return Term(then.type, ("IF ", condition, " THEN ", *held_then, " ELSE ", otherwise), LOOSEST)
 
 
 def _is_compared(type_: Type) -> bool:

@@ -135,6 +135,7 @@ class Expressions(Comparisons):
             producers += self.forms(type_, scope, depth - 1, hint)
             producers += self.binder_forms(type_, scope, depth - 1, hint)
             producers += self._own_calls(type_, scope, depth - 1)
+            producers += self.graded(type_, scope, depth - 1, hint)
             producers += self.comparisons(scope) if type_ == BOOLEAN else ()
         while producers:
             (chosen,) = self.random.choices(range(len(producers)), [weight for weight, _ in producers])
