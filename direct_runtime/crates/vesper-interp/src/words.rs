@@ -15,6 +15,7 @@ use vesper_ir::value::Member;
 use vesper_ir::{Node, Type, Value};
 
 use crate::bytecode::Code;
+use crate::path::Path;
 
 /// Machine code of a node that takes words and gives words.
 pub trait Express: Debug + Send + Sync {
@@ -133,6 +134,18 @@ pub struct RowShape {
     pub array: usize,
 }
 
+/// Where the path of a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathShape {
+    /// The register of its first word.
+    pub first: usize,
+    pub words: usize,
+    /// Where it begins, empty, among the words of the inputs.
+    pub from: usize,
+    /// Where it is left among the results.
+    pub to: usize,
+}
+
 /// How a node takes its inputs and gives its outputs.
 #[derive(Debug)]
 pub struct Shape {
@@ -144,6 +157,8 @@ pub struct Shape {
     pub outputs: Vec<(Form, usize)>,
     /// Words of all outputs.
     pub results: usize,
+    /// The words of the path, of a form that says which way a run went.
+    pub path: Option<PathShape>,
     arrays: usize,
     /// The constants of the code, for texts.
     constants: Vec<Value>,
@@ -160,6 +175,7 @@ impl Shape {
             words: 0,
             outputs: Vec::with_capacity(node.outputs.len()),
             results: 0,
+            path: None,
             arrays: 0,
             constants: code.constants.clone(),
         };
@@ -180,6 +196,16 @@ impl Shape {
             let form = Form::of(&output.ty)?;
             shape.outputs.push((form, shape.results));
             shape.results += form.width();
+        }
+        shape.path = code.path.as_ref().map(|path| PathShape {
+            first: path.first.0 as usize,
+            words: path.words,
+            from: shape.words,
+            to: shape.results,
+        });
+        if let Some(path) = shape.path {
+            shape.words += path.words;
+            shape.results += path.words;
         }
         Some(shape)
     }
@@ -424,6 +450,18 @@ impl<'a> Words<'a> {
             Form::Member => Word::Member(Member(u32::try_from(first).ok()?)),
             Form::Text => Word::Text(self.text(first)?),
         })
+    }
+
+    /// The points that the run passed; of a form that does not say, none.
+    #[inline]
+    pub fn path(&self) -> Path {
+        let words = self
+            .shape
+            .path
+            .and_then(|path| self.results.get(path.to..path.to + path.words));
+        words
+            .map(|words| Path::new(words.iter().copied()))
+            .unwrap_or_default()
     }
 
     fn text(&self, word: u64) -> Option<&str> {

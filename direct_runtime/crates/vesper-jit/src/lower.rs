@@ -370,8 +370,18 @@ impl<'a, 'b> Lower<'a, 'b> {
                 return self.next_of_items(how, of_loop(self.code, slot), done as usize);
             }
             Instruction::LoopField { slot, place, .. } => self.field(how, of_loop(self.code, slot), place)?,
+            Instruction::NoteItems { slot, began, point } => {
+                let rounds = self.taken(of_loop(self.code, slot), of(began))?;
+                self.note_rounds(rounds, point)?;
+            }
+            Instruction::NoteRounds { count, point } => {
+                let rounds = self.only(of(count), Kind::Integer)?;
+                self.note_rounds(rounds, point)?;
+            }
             Instruction::LoopBegan { slot, out } => {
-                let held = self.held(of_loop(self.code, slot), Kind::Range);
+                let loop_place = of_loop(self.code, slot);
+                let kind = self.state.native(loop_place).unwrap_or(Kind::Range);
+                let held = self.held(loop_place, kind);
                 if let [_, _, left] = held.as_slice() {
                     self.hold(of(out), Kind::Integer, &[*left]);
                 }
