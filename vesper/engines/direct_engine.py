@@ -129,6 +129,8 @@ class FormTier:
     """How often machine code was entered,"""
     exits: int
     """and how often a guard failed, so that the interpreter went on from there."""
+    expressed: int
+    """How many of those calls were run without a frame."""
     rests: int
 
 

@@ -190,6 +190,20 @@ impl Decimals {
         }
     }
 
+    /// The same of a coefficient of 64 bits, without running any code of Python; nothing where only Python can make it.
+    #[inline]
+    pub(crate) fn short<'py>(
+        &self,
+        py: Python<'py>,
+        coefficient: i64,
+        scale: u16,
+    ) -> Option<Bound<'py, PyAny>> {
+        if self.why_text.is_some() {
+            return None;
+        }
+        self.made(py, i128::from(coefficient), scale).ok()
+    }
+
     /// A `Decimal` of these digits, put together in memory.
     ///
     /// INVARIANT: the basic size of a `Decimal` is that of `DecimalObject`.

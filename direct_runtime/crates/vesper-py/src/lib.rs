@@ -1,7 +1,7 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
 //! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
-//! is one that waits for effects, `entry` and `way` the short ways in, with `swift` and `rooms`, `route` that of a node
+//! is one that waits for effects, `entry` and `way` the short ways in, with `swift`, `express` and `rooms`, `route` that of a node
 //! that is being moved over, with what it needs (`exact`, `flight`, `gathered`, `follower`), `batch` that of tables, and
 //! `tier` says when machine code is made. No meaning lives here.
 
@@ -15,6 +15,11 @@ mod decimals;
 mod entry;
 mod exact;
 mod execution;
+#[allow(
+    unsafe_code,
+    reason = "reads lists and texts, and fills dicts, without taking hold of what is in them"
+)]
+mod express;
 #[allow(unsafe_code, reason = "counts in memory that a file is mapped to")]
 mod flight;
 mod follower;

@@ -166,7 +166,7 @@ impl Program {
 /// Calls `each` with the place of every entry's name and its value, until it says no; which places were given, bit by
 /// bit, or nothing where a key is no declared name, or one comes twice.
 #[inline]
-fn entries<'a, 'py>(
+pub(crate) fn entries<'a, 'py>(
     dict: Borrowed<'a, 'py, PyDict>,
     names: &[Py<PyString>],
     find: impl Fn(&str) -> Option<usize>,
@@ -208,7 +208,7 @@ fn entries<'a, 'py>(
 
 /// The bits of so many places.
 #[inline]
-fn all(places: usize) -> u64 {
+pub(crate) fn all(places: usize) -> u64 {
     if places >= MOST_NAMES {
         u64::MAX
     } else {
@@ -381,13 +381,13 @@ impl Reader<'_> {
 
 /// The text of an exact string, unless it is no Unicode.
 #[inline]
-fn text_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a str> {
+pub(crate) fn text_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a str> {
     object.cast_exact::<PyString>().ok()?.to_str().ok()
 }
 
 /// An exact integer of at most 64 bits.
 #[inline]
-fn integer(object: Borrowed<'_, '_, PyAny>) -> Option<i64> {
+pub(crate) fn integer(object: Borrowed<'_, '_, PyAny>) -> Option<i64> {
     if object.get_type_ptr() != PyInt::type_object_raw(object.py()) {
         return None;
     }
