@@ -19,6 +19,7 @@ use vesper_interp::words::{Express, Form, Given, Row, RowShape, Word, Words};
 use vesper_ir::{Member, Type, planted};
 
 use crate::decimals::{Decimals, decimals};
+use crate::dicts::{Layout, layout};
 use crate::outcome::Named;
 use crate::program::Program;
 use crate::rooms::Waiting;
@@ -41,6 +42,8 @@ pub(crate) struct Expressway {
     is_plain: bool,
     /// The outputs, each None. A copy of it has the table of their names at once.
     outputs: Py<PyDict>,
+    /// Where the entries of dicts stand, if that is known.
+    layout: Option<Layout>,
     /// How inputs and outputs stand in JSON; made when that is first asked for.
     json: OnceLock<Worded>,
 }
@@ -64,8 +67,14 @@ impl Expressway {
             is_plain: waiting.is_kept() && shapes.all(|shape| shape.is_plain),
             waiting,
             outputs: empty.unbind(),
+            layout: layout(py)?,
             json: OnceLock::new(),
         })
+    }
+
+    #[inline]
+    pub(crate) fn layout(&self) -> Option<Layout> {
+        self.layout
     }
 
     #[inline]
@@ -112,6 +121,7 @@ impl Program {
         let mut kept = way.take(py, express);
         let mut reader = Reader {
             decimals: decimals(py).ok()?,
+            layout: way.layout,
             rows: 0,
         };
         let has_outputs = self.read(&mut reader, dict, express, &mut kept.words)
@@ -153,6 +163,7 @@ impl Program {
         let Named { names, shapes } = self.inputs();
         let forms = &express.shape().inputs;
         let given = entries(
+            reader.layout,
             dict,
             names,
             |name| self.place_of_input(name),
@@ -200,11 +211,12 @@ impl Program {
         outputs: &Bound<'_, PyDict>,
     ) -> Option<()> {
         let Named { names, shapes } = self.outputs();
+        let layout = self.expressway().layout;
         for (place, (name, shape)) in names.iter().zip(shapes).enumerate() {
             let object = match words.output(place)? {
                 Word::Decimal(coefficient, scale) => {
                     let scale = planted!("express.scale_of_an_output_lost", scale, scale.min(4));
-                    decimals.short(py, coefficient, scale)?
+                    decimals.short_object(py, coefficient, scale)?
                 }
                 Word::Integer(value) => value.into_pyobject(py).ok()?.into_any(),
                 Word::Member(Member(member)) => {
@@ -220,6 +232,10 @@ impl Program {
                 Word::Float(value) => PyFloat::new(py, value).into_any(),
                 Word::Timestamp(_) | Word::Date(_) | Word::Duration(_) => return None,
             };
+            // Nobody else has the dict, and none of these objects is one that the collector of garbage looks at.
+            if layout.is_some_and(|layout| layout.put(outputs, place, name, &object)) {
+                continue;
+            }
             // SAFETY: a dict that was just made, and two objects that are alive; it takes references of its own.
             if unsafe { ffi::PyDict_SetItem(outputs.as_ptr(), name.as_ptr(), object.as_ptr()) } != 0 {
                 drop(PyErr::fetch(py));
@@ -266,6 +282,7 @@ impl<'a> Sink<'a> for Row<'_, 'a> {
 /// Reads objects of plain shapes, each of the very type that most callers give.
 struct Reader<'r> {
     decimals: &'r Decimals,
+    layout: Option<Layout>,
     /// Of the longest list.
     rows: usize,
 }
@@ -286,14 +303,13 @@ impl Reader<'_> {
         sink: &mut impl Sink<'a>,
     ) -> bool {
         match form {
-            Form::Decimal => match self.decimals.quick(&object) {
-                // `quick` says that the scale is within the limits.
-                Some((coefficient, scale)) => i64::try_from(coefficient).is_ok_and(|coefficient| {
+            Form::Decimal => match self.decimals.short(&object) {
+                Some((coefficient, scale)) => {
                     let coefficient =
                         planted!("express.sign_lost", coefficient, coefficient.saturating_abs());
                     let scale = planted!("express.scale_of_an_input_lost", scale, 0);
                     sink.put(place, Word::Decimal(coefficient, scale))
-                }),
+                }
                 None => integer(object).is_some_and(|value| sink.put(place, Word::Decimal(value, 0))),
             },
             Form::Integer => integer(object).is_some_and(|value| sink.put(place, Word::Integer(value))),
@@ -358,6 +374,7 @@ impl Reader<'_> {
                 return false;
             };
             let given = entries(
+                self.layout,
                 record,
                 &fields.names,
                 |name| fields.of.place(name),
