@@ -92,6 +92,7 @@ __all__ = [
     "Route",
     "Way",
     "decimal_access",
+    "dict_access",
     "journal_text",
     "operation_names",
     "tier_counters",
@@ -360,6 +361,9 @@ class Route:
 
 def decimal_access() -> str:
     """How decimals are read and made: `layout`, through their layout in memory, or `text: ` and why."""
+
+def dict_access() -> str:
+    """How the entries of dicts are found: `layout`, through their layout in memory, or `api: ` and why."""
 
 def operation_names() -> list[str]:
     """Every operation this build implements, sorted."""

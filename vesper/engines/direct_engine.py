@@ -416,6 +416,11 @@ def decimal_access() -> str:
     return _direct.decimal_access()
 
 
+def dict_access() -> str:
+    """How the entries of dicts are found on this Python: `layout`, or `api: ` and why."""
+    return _direct.dict_access()
+
+
 def code_stats() -> dict[str, Any] | None:
     """What this process has made of machine code, and the bytes of it that are held; None for a build that makes
     none. It belongs to its programs, and goes with them."""

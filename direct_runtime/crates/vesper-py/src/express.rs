@@ -383,7 +383,7 @@ impl Reader<'_> {
                         let place = planted!(
                             "express.fields_turned_round",
                             place,
-                            forms.fields.len().saturating_sub(place + 1)
+                            if place < 2 { 1 - place } else { place }
                         );
                         self.scalar(*form, shape, object, place, &mut row)
                     }
