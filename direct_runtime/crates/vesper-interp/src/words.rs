@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use vesper_ir::value::Member;
-use vesper_ir::{Node, Type, Value};
+use vesper_ir::{Node, Type, Value, planted};
 
 use crate::bytecode::Code;
 use crate::path::Path;
@@ -289,7 +289,11 @@ fn write<'a>(form: Form, place: &mut [u64], texts: &mut Vec<&'a str>, word: Word
         (Form::Member, Word::Member(Member(place))) => u64::from(place),
         (Form::Text, Word::Text(text)) => {
             texts.push(text);
-            texts.len() as u64 - 1
+            planted!(
+                "express.text_before",
+                texts.len() as u64 - 1,
+                (texts.len() as u64).saturating_sub(2)
+            )
         }
         (Form::Decimal, Word::Decimal(coefficient, scale)) => {
             let Some([first, second]) = place
@@ -398,6 +402,24 @@ impl<'a> Words<'a> {
         Some(Row {
             shape,
             row,
+            texts: &mut self.texts,
+            given: 0,
+        })
+    }
+
+    /// One more row of an array that was begun, for who does not know how many there will be.
+    #[inline]
+    pub fn add_row(&mut self, input: usize) -> Option<Row<'_, 'a>> {
+        let Some(Given::Rows(shape)) = self.shape.inputs.get(input) else {
+            return None;
+        };
+        let (counted, rows) = self.arrays.get_mut(shape.array)?;
+        let start = rows.len();
+        *counted += 1;
+        rows.resize(start + shape.width, 0);
+        Some(Row {
+            shape,
+            row: rows.get_mut(start..)?,
             texts: &mut self.texts,
             given: 0,
         })
