@@ -16,6 +16,10 @@ use vesper_ir::{Node, Type, Value};
 
 use crate::bytecode::Code;
 
+mod block;
+
+pub use block::Block;
+
 /// Machine code of a node that takes words and gives words.
 pub trait Express: Debug + Send + Sync {
     /// How it takes its inputs and gives its outputs.
@@ -193,14 +197,14 @@ impl Shape {
         };
         let mut rows = RowShape {
             at: self.words,
-            fields: Vec::with_capacity(record.fields.len()),
+            fields: Vec::with_capacity(record.fields().len()),
             width: 0,
             array: self.arrays,
         };
-        if record.fields.len() > MOST {
+        if record.fields().len() > MOST {
             return None;
         }
-        for field in &record.fields {
+        for field in record.fields() {
             let form = Form::of(&field.ty)?;
             rows.fields.push((form, rows.width));
             rows.width += form.width();
@@ -219,6 +223,8 @@ pub struct Words<'a> {
     arrays: Vec<(usize, Vec<u64>)>,
     texts: Vec<&'a str>,
     results: Vec<u64>,
+    /// Where the words and the results of this run begin: behind those of others where there is room for many (`Block`).
+    at: (usize, usize),
 }
 
 /// What machine code is called with.
@@ -296,6 +302,7 @@ impl<'a> Words<'a> {
             arrays: vec![(0, Vec::new()); shape.arrays],
             texts: Vec::new(),
             results: vec![0; shape.results],
+            at: (0, 0),
             shape: Arc::clone(shape),
         }
     }
@@ -317,6 +324,7 @@ impl<'a> Words<'a> {
             // In place: there is none to be mapped.
             texts: self.texts.into_iter().map(|_| "").collect(),
             results: self.results,
+            at: self.at,
         }
     }
 
@@ -398,9 +406,10 @@ impl<'a> Words<'a> {
                 }
             }
         }
+        let (at, results_at) = self.at;
         Some(Raw {
-            words: &mut self.words,
-            results: &mut self.results,
+            words: self.words.get_mut(at..at + shape.words)?,
+            results: self.results.get_mut(results_at..results_at + shape.results)?,
             texts: &self.texts,
         })
     }
@@ -409,6 +418,7 @@ impl<'a> Words<'a> {
     #[inline]
     pub fn output(&self, place: usize) -> Option<Word<'_>> {
         let (form, at) = *self.shape.outputs.get(place)?;
+        let at = self.at.1 + at;
         let first = *self.results.get(at)?;
         Some(match form {
             Form::Boolean => Word::Boolean(first != 0),
