@@ -51,6 +51,11 @@ impl Operand {
         (self.0 & CONSTANT == 0).then_some(Register(self.0))
     }
 
+    /// The place of the constant it reads, unless it is a register.
+    pub fn as_constant(self) -> Option<u32> {
+        (self.0 & CONSTANT != 0).then_some(self.0 & !CONSTANT)
+    }
+
     /// The value an operand stands for.
     #[inline]
     pub fn read<'a>(self, constants: &'a [Value], registers: &'a [Value]) -> Option<&'a Value> {

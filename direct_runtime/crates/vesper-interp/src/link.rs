@@ -76,7 +76,7 @@ impl Hot for Unit {
 
 impl Unit {
     /// How it is run without a frame, where its inputs and outputs have forms for that and nothing is asked or called.
-    fn shape(&self) -> Option<Arc<Shape>> {
+    pub(crate) fn shape(&self) -> Option<Arc<Shape>> {
         let is_alone = self.callees.is_empty() && !self.asks && !self.uses_now;
         let shape = is_alone.then(|| Shape::of(&self.node, &self.plain))?;
         shape.map(Arc::new)

@@ -18,7 +18,7 @@ use crate::path::{Path, Point, Points};
 use crate::reads::{Ending, Source};
 use crate::run::{Mark, Outcome, Stop};
 use crate::tier::{Hot, Report, Tier, Tiering};
-use crate::words::Express;
+use crate::words::{Express, Shape};
 
 /// A node and its forms of bytecode, with the nodes that it calls.
 #[derive(Debug)]
@@ -208,6 +208,11 @@ impl Program {
     /// True when a run calls no node, asks for nothing and needs no time.
     pub(crate) fn is_alone(&self) -> bool {
         self.unit.callees.is_empty() && !self.unit.asks && !self.unit.uses_now
+    }
+
+    /// How the node is run without a frame, where it can be.
+    pub fn shape(&self) -> Option<Arc<Shape>> {
+        self.unit.shape()
     }
 
     /// The way without a frame, where there is machine code for it and it is of use. Whether it gave outputs is to be

@@ -2,6 +2,7 @@
 
 use vesper_interp::Frame;
 use vesper_interp::code::Range;
+use vesper_interp::words::Form;
 use vesper_ir::types::TypePattern;
 use vesper_ir::value::Member;
 use vesper_ir::{Op, Value, planted};
@@ -20,6 +21,10 @@ pub(crate) enum Kind {
     Member,
     /// What a loop has before it: the next integer, the step, how many are left.
     Range,
+    /// A text, by its place among those of the run; only where there is no frame.
+    Text,
+    /// An array of records whose fields stand in rows: where the first is, and how many there are; likewise.
+    Rows,
     /// The same of an array of records: where the fields of the next item stand that are computed with, its place, and
     /// how many are left.
     Items,
@@ -32,7 +37,7 @@ impl Kind {
     /// How many slots it takes.
     pub(crate) fn width(self) -> usize {
         match self {
-            Self::Decimal => 2,
+            Self::Decimal | Self::Rows => 2,
             Self::Range | Self::Items => 3,
             _ => 1,
         }
@@ -53,6 +58,21 @@ impl Kind {
         };
         // A decimal that is not small has no form here.
         kind.bits(value).map(|_| kind)
+    }
+
+    /// The kind of what stands in words as this.
+    pub(crate) fn of_form(form: Form) -> Self {
+        match form {
+            Form::Boolean => Self::Boolean,
+            Form::Integer => Self::Integer,
+            Form::Float => Self::Float,
+            Form::Decimal => Self::Decimal,
+            Form::Timestamp => Self::Timestamp,
+            Form::Date => Self::Date,
+            Form::Duration => Self::Duration,
+            Form::Member => Self::Member,
+            Form::Text => Self::Text,
+        }
     }
 
     /// The kind of all values of a type.
@@ -116,7 +136,7 @@ impl Kind {
                 Ok(scale) => place.set_small_decimal(i128::from(first.cast_signed()), scale),
                 Err(_) => return false,
             },
-            Self::Range | Self::Items => return false,
+            Self::Range | Self::Items | Self::Text | Self::Rows => return false,
         }
         true
     }

@@ -28,6 +28,7 @@ mod lower;
 mod machine;
 mod plan;
 mod runtime;
+mod words;
 
 use lower::{Functions, Lower, Side};
 use machine::Machine;
@@ -73,18 +74,26 @@ impl std::error::Error for NotCompiled {}
 /// Compiles one form of a node.
 pub fn compile(
     code: &Code,
-    _shape: Option<Arc<Shape>>,
+    shape: Option<Arc<Shape>>,
     options: &Options,
 ) -> Result<Box<dyn Native>, NotCompiled> {
     guarded(|| {
         let mut arena = machine::module()?;
-        match define(&mut arena, code, options) {
-            Ok((function, defined, side)) => {
-                let bytes = defined.compiled_code().map_or(0, |code| code.code_buffer().len());
-                let machine = Machine::new(arena, function, bytes)?;
+        let made = define(&mut arena, code, options, None).and_then(|(function, bytes, side)| {
+            let express = expressed(&mut arena, code, shape, options, side.guards)?;
+            Ok((function, bytes, side, express))
+        });
+        match made {
+            Ok((function, bytes, side, express)) => {
+                let guards = side.guards + express.as_ref().map_or(0, |express| express.guards);
+                let size = bytes + express.as_ref().map_or(0, |express| express.bytes);
+                let (machine, express) = Machine::new(arena, function, express, size)?;
+                let mut parts = parts(code, side);
+                parts.guards = guards;
                 let native: Box<dyn Native> = Box::new(Compiled {
+                    express,
                     machine,
-                    parts: parts(code, side),
+                    parts,
                 });
                 Ok(native)
             }
@@ -96,11 +105,51 @@ pub fn compile(
     })
 }
 
+/// A function without a frame that stands in a module.
+pub(crate) struct Second {
+    function: FuncId,
+    parts: words::Parts,
+    guards: u32,
+    bytes: usize,
+}
+
+/// The function without a frame; nothing where a run always comes to what it leaves, or where a guard of the other is to
+/// fail, which nobody would notice otherwise.
+fn expressed(
+    module: &mut JITModule,
+    code: &Code,
+    shape: Option<Arc<Shape>>,
+    options: &Options,
+    guards: u32,
+) -> Result<Option<Second>, NotCompiled> {
+    let Some(shape) = shape.filter(|_| options.fail_guard.is_none_or(|guard| guard >= guards)) else {
+        return Ok(None);
+    };
+    let options = Options {
+        fail_guard: options.fail_guard.map(|guard| guard - guards),
+        ..*options
+    };
+    if Plan::new(code, Some(&shape))?.always_leaves(code) {
+        return Ok(None);
+    }
+    let (function, bytes, side) = define(module, code, &options, Some(&shape))?;
+    Ok(Some(Second {
+        function,
+        bytes,
+        guards: side.guards,
+        parts: words::Parts {
+            constants: code.constants.clone(),
+            sites: side.calls,
+            shape,
+        },
+    }))
+}
+
 /// What machine code is made of, in Cranelift's notation.
 pub fn clif(code: &Code) -> Result<String, NotCompiled> {
     guarded(|| {
         let mut module = machine::module()?;
-        let made = built(&mut module, code, &Options::default());
+        let made = built(&mut module, code, &Options::default(), None);
         machine::release(module);
         made.map(|(_, context, _)| context.func.display().to_string())
     })
@@ -110,7 +159,7 @@ pub fn clif(code: &Code) -> Result<String, NotCompiled> {
 pub fn asm(code: &Code) -> Result<String, NotCompiled> {
     guarded(|| {
         let mut module = machine::module()?;
-        let made = built(&mut module, code, &Options::default());
+        let made = built(&mut module, code, &Options::default(), None);
         machine::release(module);
         let (_, mut context, _) = made?;
         context.set_disasm(true);
@@ -153,6 +202,7 @@ fn built(
     module: &mut JITModule,
     code: &Code,
     options: &Options,
+    shape: Option<&Shape>,
 ) -> Result<(FuncId, Context, Side), NotCompiled> {
     let count = code.instructions.len();
     if count > options.max_instructions {
@@ -170,7 +220,7 @@ fn built(
             "it has a jump table, of which there is no machine code yet",
         ));
     }
-    let plan = Plan::new(code)?;
+    let plan = Plan::new(code, shape)?;
     let pointer = module.target_config().pointer_type();
     let signature = |module: &JITModule, parameters: &[types::Type]| -> Signature {
         let mut signature = module.make_signature();
@@ -184,11 +234,19 @@ fn built(
         |error: cranelift_module::ModuleError| NotCompiled::new(format!("Cranelift refuses: {error}"));
     let own = signature(module, &[pointer, pointer, types::I64]);
     let function = module
-        .declare_function("node", Linkage::Local, &own)
+        .declare_function(
+            if shape.is_some() { "words" } else { "node" },
+            Linkage::Local,
+            &own,
+        )
         .map_err(refused)?;
     let step = signature(module, &[pointer, types::I32]);
     let step = module
         .declare_function(machine::STEP, Linkage::Import, &step)
+        .map_err(refused)?;
+    let call = signature(module, &[pointer, types::I32]);
+    let call = module
+        .declare_function(machine::CALL, Linkage::Import, &call)
         .map_err(refused)?;
     let refill = signature(module, &[pointer]);
     let refill = module
@@ -203,6 +261,7 @@ fn built(
         step: module.declare_func_in_func(step, &mut context.func),
         refill: module.declare_func_in_func(refill, &mut context.func),
     };
+    let call = module.declare_func_in_func(call, &mut context.func);
     let builder = FunctionBuilder::new(&mut context.func, &mut frontend);
     let side = Lower::write(
         code,
@@ -211,18 +270,21 @@ fn built(
         functions,
         options.fail_guard,
         module.target_config(),
+        shape.map(|shape| (shape, call)),
     )?;
     Ok((function, context, side))
 }
 
-/// The function as machine code in a module.
+/// The function as machine code in a module, and how many bytes it has.
 fn define(
     module: &mut JITModule,
     code: &Code,
     options: &Options,
-) -> Result<(FuncId, Context, Side), NotCompiled> {
-    let (function, mut context, side) = built(module, code, options)?;
+    shape: Option<&Shape>,
+) -> Result<(FuncId, usize, Side), NotCompiled> {
+    let (function, mut context, side) = built(module, code, options, shape)?;
     let defined = module.define_function(function, &mut context);
     defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error}")))?;
-    Ok((function, context, side))
+    let bytes = context.compiled_code().map_or(0, |code| code.code_buffer().len());
+    Ok((function, bytes, side))
 }

@@ -7,6 +7,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use vesper_interp::code::{Code, Instruction, Operand};
+use vesper_interp::words::Shape;
 use vesper_ir::planted;
 
 use crate::NotCompiled;
@@ -20,6 +21,9 @@ mod loops;
 mod numbers;
 mod selects;
 mod sites;
+mod words;
+
+pub(crate) use words::Wordly;
 
 /// Functions of this crate that compiled code calls.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +40,8 @@ pub(crate) struct Side {
     pub(crate) entries: Vec<Entry>,
     pub(crate) slots: usize,
     pub(crate) guards: u32,
+    /// What functions do where there is no frame.
+    pub(crate) calls: Vec<crate::words::Site>,
 }
 
 /// A block that is written after all others: what it saves, and where it goes.
@@ -79,6 +85,8 @@ pub(crate) struct Lower<'a, 'b> {
     tried: Option<Tried>,
     /// The blocks that became part of a choice without jumps.
     merged: HashSet<usize>,
+    /// Where there is no frame.
+    words: Option<Wordly<'a>>,
 }
 
 /// One side of a choice: whether it is taken, and what it has computed so far.
@@ -101,6 +109,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         functions: Functions,
         fail_guard: Option<u32>,
         config: cranelift_codegen::isa::TargetFrontendConfig,
+        without_frame: Option<(&'a Shape, FuncRef)>,
     ) -> Result<Side, NotCompiled> {
         let first = builder.create_block();
         builder.append_block_params_for_function_params(first);
@@ -139,6 +148,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             before: None,
             tried: None,
             merged: HashSet::new(),
+            words: without_frame.map(|(shape, call)| Wordly::new(shape, call, entry)),
         };
         for start in plan.blocks.keys() {
             let block = lower.builder.create_block();
@@ -151,6 +161,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
         }
         lower.late();
+        lower.give_up();
+        lower.side.calls = lower.words.take().map(|words| words.sites).unwrap_or_default();
         lower.builder.seal_all_blocks();
         lower.builder.finalize(config);
         Ok(lower.side)
@@ -163,7 +175,11 @@ impl<'a, 'b> Lower<'a, 'b> {
         for (number, next) in self.plan.entries.iter().enumerate() {
             let loads: Vec<Kept> = if *next == 0 {
                 let loads = self.plan.loads.iter();
-                loads.map(|(place, kind)| self.kept(*place, *kind)).collect()
+                let at = |(place, kind): &(usize, Kind)| match &self.words {
+                    Some(words) => words.input(*place, *kind),
+                    None => Some(self.kept(*place, *kind)),
+                };
+                loads.filter_map(at).collect()
             } else {
                 Vec::new()
             };
@@ -207,6 +223,9 @@ impl<'a, 'b> Lower<'a, 'b> {
             let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at))
             else {
                 // Behind the last one: all is done.
+                if self.words.is_some() {
+                    return self.give_outputs();
+                }
                 let exit = self.exit_before();
                 self.builder.ins().jump(exit, &NONE);
                 return Ok(());
@@ -224,7 +243,11 @@ impl<'a, 'b> Lower<'a, 'b> {
                     None => self.step(instruction, None, &touched, reads, gives, *direct)?,
                 },
                 How::Inline { uses, .. } => {
-                    self.take_in(uses);
+                    if self.words.is_none() {
+                        self.take_in(uses);
+                    } else if !self.has_all(uses) {
+                        return Ok(());
+                    }
                     if self.inline(instruction, how)? {
                         return Ok(());
                     }
@@ -246,10 +269,12 @@ impl<'a, 'b> Lower<'a, 'b> {
     fn inline(&mut self, instruction: &Instruction, how: &How) -> Result<bool, NotCompiled> {
         match *instruction {
             Instruction::Call { op, out, args, .. } => {
-                let (what, kind, result) =
-                    inline(op).ok_or_else(|| NotCompiled::new("no code for an operation"))?;
-                let [first, second, ..] = args;
-                let held = self.computed(what, kind, first, second)?;
+                let (result, held) = if let Some((what, kind, result)) = inline(op) {
+                    let [first, second, ..] = args;
+                    (result, self.computed(what, kind, first, second)?)
+                } else {
+                    self.by_function(op, &args)?
+                };
                 self.hold(of(out), result, &held);
             }
             Instruction::Move { out, from } => {
@@ -304,6 +329,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                 self.guard_unless(holds);
             }
             Instruction::LoopBegin { .. } => {}
+            Instruction::LoopStart { over, .. } => self.first_row(over, how)?,
             Instruction::Spend => planted!("jit.rounds_without_items_cost_nothing", self.spend(), ()),
             Instruction::LoopNext { slot, item, done }
             | Instruction::LoopNextNumeric { slot, item, done, .. } => {
@@ -365,7 +391,8 @@ impl<'a, 'b> Lower<'a, 'b> {
     }
 
     fn moved(&mut self, out: usize, from: usize, instruction: &Instruction) {
-        if out == from {
+        // What stands nowhere is moved nowhere: whoever needs it gives up.
+        if out == from || self.is_nowhere(from) {
             return;
         }
         if let Some(kind) = self.state.native(from) {
@@ -440,6 +467,11 @@ impl<'a, 'b> Lower<'a, 'b> {
         if let Some(register) = operand.as_register() {
             return Ok(self.held(of(register), kind));
         }
+        if kind == Kind::Text
+            && let Some(text) = self.text(operand)
+        {
+            return Ok(vec![text]);
+        }
         let value = operand.read(&self.code.constants, &[]);
         let bits = value.and_then(|value| kind.bits(value));
         let bits = bits.ok_or_else(|| NotCompiled::new("a constant has no form in machine registers"))?;
@@ -487,13 +519,19 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     /// Whether a comparison of two operands holds.
     fn holds(&mut self, op: vesper_ir::Op, first: Operand, second: Operand) -> Result<Value, NotCompiled> {
-        let (what, kind, _) = inline(op).ok_or_else(|| NotCompiled::new("no code for a comparison"))?;
-        first_of(&self.computed(what, kind, first, second)?)
+        let held = match inline(op) {
+            Some((what, kind, _)) => self.computed(what, kind, first, second)?,
+            None => self.by_function(op, &[first, second])?.1,
+        };
+        first_of(&held)
     }
 
     /// The block for an edge from here to the block at `to`: what that expects in the frame is written there first.
     fn edge(&mut self, to: usize) -> Result<Block, NotCompiled> {
         let block = self.block_at(to)?;
+        if self.words.is_some() {
+            return Ok(block);
+        }
         let (Some(state), Some(needed)) = (self.plan.blocks.get(&to), self.plan.needed.get(to)) else {
             return Ok(block);
         };
@@ -531,6 +569,9 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     /// A block that leaves the code where values stand like this; the interpreter goes on at `next`.
     fn exit(&mut self, next: usize, state: &State) -> Block {
+        if let Some(block) = self.given_up() {
+            return block;
+        }
         let dirty = self
             .plan
             .needed

@@ -9,7 +9,9 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, default_libcall_names};
 
 use crate::NotCompiled;
+use crate::Second;
 use crate::runtime::{Context, refill, step_at};
+use crate::words::{self, Expressed, call_at};
 
 /// What compiled code is: it is given the context, the slots, and which entry to begin at, and says where it stopped.
 type Code = extern "C" fn(&mut Context<'_>, *mut u64, u64) -> i64;
@@ -56,18 +58,26 @@ pub(crate) fn target() -> Result<Arc<dyn TargetIsa>, NotCompiled> {
 /// The names under which compiled code calls functions of this crate.
 pub(crate) const STEP: &str = "step_at";
 pub(crate) const REFILL: &str = "refill";
+pub(crate) const CALL: &str = "call_at";
 
 /// A module for one function.
 pub(crate) fn module() -> Result<JITModule, NotCompiled> {
     let mut builder = JITBuilder::with_isa(target()?, default_libcall_names());
     builder.symbol(STEP, step_at as *const u8);
     builder.symbol(REFILL, refill as *const u8);
+    builder.symbol(CALL, call_at as *const u8);
     Ok(JITModule::new(builder))
 }
 
 impl Machine {
     /// Makes the memory of a module executable, which the system may refuse.
-    pub(crate) fn new(mut module: JITModule, function: FuncId, size: usize) -> Result<Self, NotCompiled> {
+    /// The second function of it, if there is one, lives as long as the machine.
+    pub(crate) fn new(
+        mut module: JITModule,
+        function: FuncId,
+        second: Option<Second>,
+        size: usize,
+    ) -> Result<(Self, Option<Expressed>), NotCompiled> {
         if let Err(error) = module.finalize_definitions() {
             release(module);
             return Err(NotCompiled::new(format!(
@@ -79,11 +89,22 @@ impl Machine {
         // SAFETY: the function was declared with this signature in `lower`, its definition is final, and its memory is
         // freed with `self`, which is borrowed while it runs.
         let code = unsafe { std::mem::transmute::<*const u8, Code>(code) };
-        Ok(Self {
+        let second = second.map(|second| {
+            let code = module.get_finalized_function(second.function);
+            #[expect(unsafe_code, reason = "the one way to call machine code")]
+            // SAFETY: the same; `Compiled` has both, lends the second out no longer than itself, and drops it first.
+            let code = unsafe { std::mem::transmute::<*const u8, words::Code>(code) };
+            Expressed {
+                code,
+                parts: second.parts,
+            }
+        });
+        let machine = Self {
             code,
             size,
             module: Mutex::new(Some(module)),
-        })
+        };
+        Ok((machine, second))
     }
 
     pub(crate) fn size(&self) -> usize {

@@ -3,10 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vesper_interp::code::{Code, Instruction, Operand};
+use vesper_interp::words::Shape;
 
 use crate::NotCompiled;
 use crate::flow::{Places, needed, of, of_loop, places, touched};
 use crate::kinds::{Kind, inline};
+
+mod words;
+
+pub(crate) use words::asked;
 
 /// Where a value stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,10 +133,16 @@ pub(crate) struct Rows {
 }
 
 impl Plan {
-    pub(crate) fn new(code: &Code) -> Result<Self, NotCompiled> {
-        let rows = rows(code);
+    /// With a shape, for code without a frame: what has no form in machine registers is left.
+    pub(crate) fn new(code: &Code, shape: Option<&Shape>) -> Result<Self, NotCompiled> {
+        let rows = shape.map_or_else(|| rows(code), |shape| words::rows(code, shape));
         let all = code.instructions.iter().enumerate();
-        let how: Vec<How> = all.map(|(at, one)| how(code, at, one, rows.get(&at))).collect();
+        let how: Vec<How> = all
+            .map(|(at, one)| match shape {
+                Some(_) => words::how(code, at, one, rows.get(&at)),
+                None => how(code, at, one, rows.get(&at)),
+            })
+            .collect();
         let needed = needed(code);
         let starts = starts(code);
         let mut plan = Self {
@@ -142,7 +153,10 @@ impl Plan {
             loads: Vec::new(),
             rows,
         };
-        plan.loads = plan.wanted_at_the_start(code);
+        plan.loads = match shape {
+            Some(shape) => words::loads(shape),
+            None => plan.wanted_at_the_start(code),
+        };
         let mut first = State::new(places(code));
         for (place, kind) in &plan.loads {
             first.set(
@@ -180,6 +194,21 @@ impl Plan {
             plan.follow(code, &starts, at, state, &mut open)?;
         }
         Ok(plan)
+    }
+
+    /// True where every run comes to something that is left, before it comes to any choice.
+    pub(crate) fn always_leaves(&self, code: &Code) -> bool {
+        let mut at = 0;
+        while let (Some(instruction), Some(how)) = (code.instructions.get(at), self.how.get(at)) {
+            let touched = touched(code, instruction);
+            match (how, touched.jump) {
+                (How::Leave, _) => return true,
+                (_, Some(to)) if touched.is_last && to > at => at = to,
+                (_, Some(_)) => return false,
+                (_, None) => at += 1,
+            }
+        }
+        false
     }
 
     /// Goes through one block and adds what comes after it.

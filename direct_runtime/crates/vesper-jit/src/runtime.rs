@@ -4,12 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use vesper_interp::code::{Instruction, Stepped, Tables, called, field, step};
 use vesper_interp::native::Native;
+use vesper_interp::words::Express;
 use vesper_interp::{Fault, Frame, Meter};
 use vesper_ir::{Value, planted};
 
 use crate::kinds::{Bits, Kind, range_bits, write_position, write_range};
 use crate::machine::Machine;
 use crate::plan::Rows;
+use crate::words::Expressed;
 
 /// A place and where its bits stand in the slots.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +105,8 @@ const NOT_A_VALUE: Fault = "compiled code left bits that are no value";
 /// Compiled code of one form of a node.
 #[derive(Debug)]
 pub(crate) struct Compiled {
+    /// Before the machine: it has a pointer into its memory.
+    pub(crate) express: Option<Expressed>,
     pub(crate) machine: Machine,
     pub(crate) parts: Parts,
 }
@@ -154,6 +158,11 @@ impl Native for Compiled {
             ()
         );
         Ok(())
+    }
+
+    fn express(&self) -> Option<&dyn Express> {
+        let express: &dyn Express = self.express.as_ref()?;
+        Some(express)
     }
 
     fn size(&self) -> usize {

@@ -23,10 +23,15 @@ impl Lower<'_, '_> {
             self.builder.ins().brif(never, next, &NONE, exit, &NONE);
             self.builder.switch_to_block(next);
         }
-        let empty = self.builder.create_block();
         let next = self.builder.create_block();
-        self.builder.set_cold_block(empty);
         let fuel = self.builder.use_var(self.fuel);
+        if self.words.is_some() {
+            self.builder.ins().brif(fuel, next, &NONE, exit, &NONE);
+            self.builder.switch_to_block(next);
+            return;
+        }
+        let empty = self.builder.create_block();
+        self.builder.set_cold_block(empty);
         self.builder.ins().brif(fuel, next, &NONE, empty, &NONE);
         self.builder.switch_to_block(empty);
         let call = self.builder.ins().call(self.functions.refill, &[self.context]);

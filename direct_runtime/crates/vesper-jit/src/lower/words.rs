@@ -1,0 +1,186 @@
+//! Machine code that needs no frame: inputs and outputs are words, and where anything unusual happens all is given up.
+
+use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, Value, types};
+use vesper_interp::code::Operand;
+use vesper_interp::words::{CONSTANT, Given, Shape};
+use vesper_ir::{Op, planted};
+
+use super::{Held, How, Kept, Kind, Lower, NONE, NotCompiled, Place, TRUSTED, offset, type_of};
+use crate::plan::asked;
+use crate::words::{DONE, GAVE_UP, SCRATCH_AT, Site};
+
+/// What is different where there is no frame.
+#[derive(Debug)]
+pub(crate) struct Wordly<'a> {
+    pub(crate) shape: &'a Shape,
+    /// The function that does what machine code does not.
+    pub(crate) call: FuncRef,
+    /// Where the words of the outputs stand.
+    results: Value,
+    pub(crate) sites: Vec<Site>,
+    /// Where all is given up, once somebody goes there.
+    gives_up: Option<Block>,
+}
+
+impl<'a> Wordly<'a> {
+    pub(super) fn new(shape: &'a Shape, call: FuncRef, results: Value) -> Self {
+        Self {
+            shape,
+            call,
+            results,
+            sites: Vec::new(),
+            gives_up: None,
+        }
+    }
+
+    /// Where an input stands.
+    pub(super) fn input(&self, place: usize, kind: Kind) -> Option<Kept> {
+        let slot = match self.shape.inputs.get(place)? {
+            Given::Value { at, .. } => *at,
+            Given::Rows(rows) => rows.at,
+        };
+        Some(Kept { place, kind, slot })
+    }
+}
+
+impl Lower<'_, '_> {
+    /// The block that gives up; nothing where there is a frame.
+    pub(super) fn given_up(&mut self) -> Option<Block> {
+        let words = self.words.as_mut()?;
+        if let Some(block) = words.gives_up {
+            return Some(block);
+        }
+        let block = self.builder.create_block();
+        self.builder.set_cold_block(block);
+        words.gives_up = Some(block);
+        Some(block)
+    }
+
+    /// Writes the block that gives up, if anybody goes there.
+    pub(super) fn give_up(&mut self) {
+        if let Some(block) = self.words.as_mut().and_then(|words| words.gives_up.take()) {
+            self.builder.switch_to_block(block);
+            let answer = self.builder.ins().iconst(types::I64, GAVE_UP);
+            self.builder.ins().return_(&[answer]);
+        }
+    }
+
+    /// True where all that is used stands in machine registers; otherwise, without a frame, this is given up here.
+    pub(super) fn has_all(&mut self, uses: &[(usize, Kind)]) -> bool {
+        let stands = |(place, kind): &(usize, Kind)| self.state.native(*place) == Some(*kind);
+        if uses.iter().all(stands) {
+            return true;
+        }
+        if let Some(block) = self.given_up() {
+            self.builder.ins().jump(block, &NONE);
+        }
+        false
+    }
+
+    /// Writes the outputs where all is done.
+    pub(super) fn give_outputs(&mut self) -> Result<(), NotCompiled> {
+        let Some(words) = &self.words else {
+            return Err(NotCompiled::new("outputs are written where there is a frame"));
+        };
+        let (results, outputs) = (words.results, words.shape.outputs.clone());
+        let mut all = Vec::with_capacity(outputs.len());
+        for (operand, (form, at)) in self.code.returns.clone().into_iter().zip(outputs) {
+            let kind = Kind::of_form(form);
+            let register = operand.as_register().map(|register| (register.0 as usize, kind));
+            if !self.has_all(register.as_slice()) {
+                return Ok(());
+            }
+            match self.operand(operand, kind) {
+                Ok(held) => all.push((kind, at, held)),
+                // A constant that is no small number.
+                Err(_) => {
+                    if let Some(block) = self.given_up() {
+                        self.builder.ins().jump(block, &NONE);
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        for (kind, at, held) in all {
+            for (part, value) in held.into_iter().enumerate() {
+                let value = self.whole(kind, value);
+                let place = offset(planted!("express.outputs_change_places", at + part, at));
+                self.builder.ins().store(TRUSTED, value, results, place);
+            }
+        }
+        let answer = self.builder.ins().iconst(types::I64, DONE);
+        self.builder.ins().return_(&[answer]);
+        Ok(())
+    }
+
+    /// A part of a value as one whole word.
+    fn whole(&mut self, kind: Kind, value: Value) -> Value {
+        match kind {
+            Kind::Boolean => self.builder.ins().uextend(types::I64, value),
+            _ => value,
+        }
+    }
+
+    /// A constant text, by its place.
+    pub(super) fn text(&mut self, operand: Operand) -> Option<Value> {
+        let place = operand.as_constant()?;
+        let word = CONSTANT | u64::from(place);
+        Some(self.builder.ins().iconst(types::I64, word.cast_signed()))
+    }
+
+    /// The loop over an array of the inputs, before its first row.
+    pub(super) fn first_row(&mut self, over: Operand, how: &How) -> Result<(), NotCompiled> {
+        let held = self.operand(over, Kind::Rows)?;
+        let ([first, count], How::Inline { gives, .. }) = (held.as_slice(), how) else {
+            return Err(NotCompiled::new("an array has other parts than two"));
+        };
+        let [(items, Kind::Items)] = gives.as_slice() else {
+            return Err(NotCompiled::new("a loop begins with something else"));
+        };
+        let (first, count) = (*first, *count);
+        let next = self.builder.ins().iconst(types::I64, 0);
+        self.hold(*items, Kind::Items, &[first, next, count]);
+        Ok(())
+    }
+
+    /// What an operation gives that a function does.
+    pub(super) fn by_function(&mut self, op: Op, args: &[Operand]) -> Result<(Kind, Held), NotCompiled> {
+        let missing = || NotCompiled::new("no code for an operation");
+        let asked = asked(self.code, op, args).ok_or_else(missing)?;
+        let mut at = SCRATCH_AT;
+        for (operand, kind) in &asked.given {
+            for value in self.operand(*operand, *kind)? {
+                let value = self.whole(*kind, value);
+                let place = i32::try_from(at).unwrap_or(i32::MAX);
+                self.builder.ins().store(TRUSTED, value, self.context, place);
+                at += 8;
+            }
+        }
+        let words = self.words.as_mut().ok_or_else(missing)?;
+        let number = i64::try_from(words.sites.len()).unwrap_or(i64::MAX);
+        words.sites.push(asked.site);
+        let function = words.call;
+        let site = self.builder.ins().iconst(types::I32, number);
+        let call = self.builder.ins().call(function, &[self.context, site]);
+        let answer = self
+            .builder
+            .inst_results(call)
+            .first()
+            .copied()
+            .ok_or_else(missing)?;
+        self.guard(answer);
+        let kind = asked.gives;
+        let held = (0..kind.width()).map(|part| {
+            let place = i32::try_from(SCRATCH_AT).unwrap_or(0) + offset(part);
+            self.builder
+                .ins()
+                .load(type_of(kind), TRUSTED, self.context, place)
+        });
+        Ok((kind, held.collect()))
+    }
+
+    /// True where a place has no value in machine registers and there is no frame that could have it.
+    pub(super) fn is_nowhere(&self, place: usize) -> bool {
+        self.words.is_some() && self.state.get(place) == Place::Frame
+    }
+}

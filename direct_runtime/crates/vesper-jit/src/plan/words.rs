@@ -1,0 +1,228 @@
+//! How each instruction is done where there is no frame. What has no form in machine registers is left: the whole run is
+//! then done again in the ordinary way.
+
+use std::collections::BTreeMap;
+
+use vesper_interp::code::{Code, Instruction, Operand};
+use vesper_interp::words::{Given, RowShape, Shape};
+use vesper_ir::types::TypePattern;
+use vesper_ir::value::Set;
+use vesper_ir::{Op, Value};
+
+use super::{How, Rows};
+use crate::flow::{of, of_loop, touched};
+use crate::kinds::Kind;
+use crate::words::{Arg, Site};
+
+/// A call that a function does, on words.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) site: Site,
+    /// What the function is given, in this order.
+    pub(crate) given: Vec<(Operand, Kind)>,
+    pub(crate) gives: Kind,
+}
+
+/// What is taken into machine registers at the start: all inputs.
+pub(super) fn loads(shape: &Shape) -> Vec<(usize, Kind)> {
+    let inputs = shape.inputs.iter().enumerate();
+    inputs
+        .map(|(place, given)| match given {
+            Given::Value { form, .. } => (place, Kind::of_form(*form)),
+            Given::Rows(_) => (place, Kind::Rows),
+        })
+        .collect()
+}
+
+pub(super) fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
+    let known = match *instruction {
+        Instruction::LoopStart { slot, over } => {
+            let over = over.as_register().filter(|_| rows.is_some());
+            over.map(|over| How::Inline {
+                uses: vec![(of(over), Kind::Rows)],
+                gives: vec![(of_loop(code, slot), Kind::Items)],
+            })
+        }
+        Instruction::LoopAdvance { slot, .. } => rows.map(|_| How::Inline {
+            uses: vec![(of_loop(code, slot), Kind::Items)],
+            gives: vec![(of_loop(code, slot), Kind::Items)],
+        }),
+        Instruction::LoopField { slot, out, place } => {
+            let kind = rows.and_then(|rows| rows.fields.iter().find(|field| field.0 == place));
+            kind.map(|(_, kind, _)| How::Inline {
+                uses: vec![(of_loop(code, slot), Kind::Items)],
+                gives: vec![(of(out), *kind)],
+            })
+        }
+        Instruction::Move { out, from } if is_text(code, from) => Some(How::Inline {
+            uses: Vec::new(),
+            gives: vec![(of(out), Kind::Text)],
+        }),
+        _ => match super::how(code, at, instruction, None) {
+            how @ (How::Inline { .. } | How::Move { .. }) => Some(how),
+            How::Step { .. } | How::Leave => by_function(code, instruction),
+        },
+    };
+    known.unwrap_or(How::Leave)
+}
+
+fn is_text(code: &Code, operand: Operand) -> bool {
+    operand.as_constant().is_some() && matches!(operand.read(&code.constants, &[]), Some(Value::Text(_)))
+}
+
+fn by_function(code: &Code, instruction: &Instruction) -> Option<How> {
+    let (asked, gives) = match *instruction {
+        Instruction::Call { op, out, args, .. } => {
+            let asked = asked(code, op, &args)?;
+            let gives = vec![(of(out), asked.gives)];
+            (asked, gives)
+        }
+        Instruction::JumpUnless {
+            op, first, second, ..
+        }
+        | Instruction::RequireThat {
+            op, first, second, ..
+        } => (asked(code, op, &[first, second])?, Vec::new()),
+        _ => return None,
+    };
+    let given = asked.given.iter();
+    let uses = given.filter_map(|(operand, kind)| Some((of(operand.as_register()?), *kind)));
+    Some(How::Inline {
+        uses: uses.collect(),
+        gives,
+    })
+}
+
+/// How a function does an operation; nothing where its arguments or its result have no form in words.
+pub(crate) fn asked(code: &Code, op: Op, args: &[Operand]) -> Option<Asked> {
+    let of_texts = |site, count: usize, gives| {
+        let given = args.get(..count)?.iter().map(|arg| (*arg, Kind::Text)).collect();
+        Some(Asked { site, given, gives })
+    };
+    match op {
+        Op::TextLength => of_texts(Site::Length, 1, Kind::Integer),
+        Op::TextEqual
+        | Op::TextNotEqual
+        | Op::TextLess
+        | Op::TextLessOrEqual
+        | Op::TextGreater
+        | Op::TextGreaterOrEqual => of_texts(Site::Texts(op), 2, Kind::Boolean),
+        Op::SetIsMember | Op::SetContains | Op::MapIsKey | Op::MapContains | Op::MapAt => {
+            looked_up(code, op, args).or_else(|| by_kernel(op, args))
+        }
+        _ => by_kernel(op, args),
+    }
+}
+
+/// A text that is looked up in a constant.
+fn looked_up(code: &Code, op: Op, args: &[Operand]) -> Option<Asked> {
+    let [first, second, ..] = args else {
+        return None;
+    };
+    let (key, entries) = match op {
+        Op::SetIsMember | Op::MapIsKey => (*first, *second),
+        _ => (*second, *first),
+    };
+    let constant = entries.as_constant()? as usize;
+    let (keys, values) = match code.constants.get(constant)? {
+        Value::Set(set) => (&**set, None),
+        Value::Map(map) => (map.keys(), Some(map.values())),
+        _ => return None,
+    };
+    if !matches!(keys, Set::Text(_)) {
+        return None;
+    }
+    let (site, gives) = if op == Op::MapAt {
+        let values = values?;
+        let kind = Kind::of(values.first()?)?;
+        values
+            .iter()
+            .all(|value| kind.bits(value).is_some())
+            .then_some(())?;
+        (Site::At { constant, kind }, kind)
+    } else {
+        (Site::Has { constant }, Kind::Boolean)
+    };
+    Some(Asked {
+        site,
+        given: vec![(key, Kind::Text)],
+        gives,
+    })
+}
+
+/// An operation that a kernel does on values made for it.
+fn by_kernel(op: Op, args: &[Operand]) -> Option<Asked> {
+    let signature = op.signature();
+    if !signature.named.is_empty() || !signature.typed.is_empty() || !signature.patterns.is_empty() {
+        return None;
+    }
+    let gives = Kind::of_type(&signature.returns)?;
+    let (mut given, mut all) = (Vec::new(), Vec::new());
+    for ((_, ty), arg) in signature.params.iter().zip(args) {
+        if let Some(constant) = arg.as_constant() {
+            all.push(Arg::Constant(constant as usize));
+            continue;
+        }
+        let kind = match ty {
+            TypePattern::Text => Kind::Text,
+            ty => Kind::of_type(ty)?,
+        };
+        all.push(Arg::Given(kind));
+        given.push((*arg, kind));
+    }
+    Some(Asked {
+        site: Site::Kernel { op, args: all, gives },
+        given,
+        gives,
+    })
+}
+
+/// What stands in the rows of loops through arrays of the inputs, by the instructions that belong to these loops.
+pub(super) fn rows(code: &Code, shape: &Shape) -> BTreeMap<usize, Rows> {
+    let mut found = BTreeMap::new();
+    for (start, instruction) in code.instructions.iter().enumerate() {
+        let Instruction::LoopStart { slot, over } = *instruction else {
+            continue;
+        };
+        let Some(shape) = array(code, shape, over) else {
+            continue;
+        };
+        let mut rows = Rows {
+            fields: Vec::new(),
+            width: shape.width,
+        };
+        for (place, (form, at)) in (0..).zip(&shape.fields) {
+            rows.fields.push((place, Kind::of_form(*form), *at));
+        }
+        let mut members = vec![start];
+        // Until the slot is taken by the next loop.
+        for (at, instruction) in code.instructions.iter().enumerate().skip(start + 1) {
+            match *instruction {
+                Instruction::LoopStart { slot: other, .. } | Instruction::LoopRange { slot: other, .. }
+                    if other == slot =>
+                {
+                    break;
+                }
+                Instruction::LoopAdvance { slot: other, .. } | Instruction::LoopField { slot: other, .. }
+                    if other == slot =>
+                {
+                    members.push(at);
+                }
+                _ => {}
+            }
+        }
+        found.extend(members.into_iter().map(|at| (at, rows.clone())));
+    }
+    found
+}
+
+/// The array of the inputs that an operand always is.
+fn array<'a>(code: &Code, shape: &'a Shape, operand: Operand) -> Option<&'a RowShape> {
+    let place = of(operand.as_register()?);
+    let Given::Rows(rows) = shape.inputs.get(place)? else {
+        return None;
+    };
+    let mut all = code.instructions.iter();
+    let is_kept = !all.any(|one| touched(code, one).writes.contains(&place));
+    is_kept.then_some(rows)
+}

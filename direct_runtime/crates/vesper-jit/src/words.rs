@@ -1,0 +1,216 @@
+//! Machine code of a whole node at work without a frame: what it is called with, and the functions that it calls.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use vesper_interp::words::{CONSTANT, Express, Shape, Words};
+use vesper_ir::{Key, MAX_ARITY, MapKernels, Member, Op, SetKernels, TextKernels, Value, dispatch};
+use vesper_kernels::Native;
+
+use crate::kinds::Kind;
+
+/// What a function does for compiled code.
+#[derive(Clone, Debug)]
+pub(crate) enum Site {
+    /// How long a text is.
+    Length,
+    /// Compares two texts.
+    Texts(Op),
+    /// Whether a text is in a constant set, or a key of a constant map.
+    Has { constant: usize },
+    /// What a constant map has for a text.
+    At { constant: usize, kind: Kind },
+    /// Calls a kernel on values made of what is given.
+    Kernel { op: Op, args: Vec<Arg>, gives: Kind },
+}
+
+/// An argument of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arg {
+    Constant(usize),
+    /// The next of what is given.
+    Given(Kind),
+}
+
+/// How many words arguments and a result may take.
+const SCRATCH: usize = 2 * MAX_ARITY;
+
+/// What machine code is called with. It reads and writes the first two itself.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Room<'a> {
+    pub(crate) fuel: u64,
+    scratch: [u64; SCRATCH],
+    texts: &'a [&'a str],
+    constants: &'a [Value],
+    sites: &'a [Site],
+}
+
+/// Where the words for arguments and results stand in a room.
+pub(crate) const SCRATCH_AT: usize = 8;
+
+/// What compiled code, and the function that it calls, answer where all went well.
+pub(crate) const DONE: i64 = 0;
+/// What they answer otherwise: nothing has happened.
+pub(crate) const GAVE_UP: i64 = 1;
+
+/// What goes with machine code that needs no frame.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) constants: Vec<Value>,
+    pub(crate) sites: Vec<Site>,
+}
+
+/// Machine code that needs no frame: it is given a room, the words of the inputs, and those of the outputs.
+pub(crate) type Code = extern "C" fn(&mut Room<'_>, *mut u64, *mut u64) -> i64;
+
+/// The two together.
+#[derive(Debug)]
+pub(crate) struct Expressed {
+    pub(crate) code: Code,
+    pub(crate) parts: Parts,
+}
+
+impl Express for Expressed {
+    fn shape(&self) -> &Arc<Shape> {
+        &self.parts.shape
+    }
+
+    #[inline]
+    fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool {
+        // Words of another shape, or not all of them, are not read: that is what makes the call below safe.
+        let Some(raw) = words.raw(&self.parts.shape) else {
+            return false;
+        };
+        let mut room = Room {
+            fuel,
+            scratch: [0; SCRATCH],
+            texts: raw.texts,
+            constants: &self.parts.constants,
+            sites: &self.parts.sites,
+        };
+        (self.code)(&mut room, raw.words.as_mut_ptr(), raw.results.as_mut_ptr()) == DONE
+    }
+}
+
+impl<'a> Room<'a> {
+    fn text(&self, word: u64) -> Option<&'a str> {
+        let place = usize::try_from(word & !CONSTANT).ok()?;
+        if word & CONSTANT == 0 {
+            return self.texts.get(place).copied();
+        }
+        match self.constants.get(place)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Writes what a function gives; nothing where it has no form in words.
+    fn give(&mut self, kind: Kind, value: &Value) -> Option<()> {
+        let bits = kind.bits(value)?;
+        for (place, bits) in self.scratch.iter_mut().zip(bits).take(kind.width()) {
+            *place = bits;
+        }
+        Some(())
+    }
+
+    fn give_one(&mut self, bits: u64) {
+        let [first, ..] = &mut self.scratch;
+        *first = bits;
+    }
+
+    /// Does what stands at a site with the words in the scratch; nothing where it fails.
+    fn at(&mut self, site: u32) -> Option<()> {
+        let site = self.sites.get(site as usize)?;
+        let [first, second, ..] = self.scratch;
+        match site {
+            Site::Length => {
+                let length = Native.text_length(self.text(first)?);
+                self.give_one(length.cast_unsigned());
+            }
+            Site::Texts(op) => {
+                let (left, right) = (self.text(first)?, self.text(second)?);
+                let holds = match op {
+                    Op::TextEqual => Native.text_equal(left, right),
+                    Op::TextNotEqual => Native.text_not_equal(left, right),
+                    Op::TextLess => Native.text_less(left, right),
+                    Op::TextLessOrEqual => Native.text_less_or_equal(left, right),
+                    Op::TextGreater => Native.text_greater(left, right),
+                    Op::TextGreaterOrEqual => Native.text_greater_or_equal(left, right),
+                    _ => return None,
+                };
+                self.give_one(u64::from(holds));
+            }
+            Site::Has { constant } => {
+                let key = Key::Text(self.text(first)?);
+                let holds = match self.constants.get(*constant)? {
+                    Value::Set(members) => Native.set_is_member(key, members),
+                    Value::Map(entries) => Native.map_is_key(key, entries),
+                    _ => return None,
+                };
+                self.give_one(u64::from(holds));
+            }
+            Site::At { constant, kind } => {
+                let Value::Map(entries) = self.constants.get(*constant)? else {
+                    return None;
+                };
+                let value = Native.map_at(entries, Key::Text(self.text(first)?)).ok()?;
+                self.give(*kind, &value)?;
+            }
+            Site::Kernel { op, args, gives } => {
+                let value = self.kernel(*op, args)?;
+                self.give(*gives, &value)?;
+            }
+        }
+        Some(())
+    }
+
+    /// What a kernel gives for the words in the scratch.
+    fn kernel(&self, op: Op, args: &[Arg]) -> Option<Value> {
+        let mut made = [const { Value::Null }; MAX_ARITY];
+        let mut words = self.scratch.as_slice();
+        for (made, arg) in made.iter_mut().zip(args) {
+            if let Arg::Given(kind) = arg {
+                *made = self.value(*kind, words)?;
+                words = words.get(kind.width()..)?;
+            }
+        }
+        let mut values = [&Value::Null; MAX_ARITY];
+        for (place, (value, arg)) in values.iter_mut().zip(args).enumerate() {
+            *value = match arg {
+                Arg::Constant(constant) => self.constants.get(*constant)?,
+                Arg::Given(_) => made.get(place)?,
+            };
+        }
+        dispatch(&Native, op, &values).ok()
+    }
+
+    fn value(&self, kind: Kind, words: &[u64]) -> Option<Value> {
+        let first = *words.first()?;
+        Some(match kind {
+            Kind::Boolean => Value::Boolean(first != 0),
+            Kind::Integer => Value::Integer(first.cast_signed()),
+            Kind::Float => Value::Float(f64::from_bits(first)),
+            Kind::Decimal => {
+                let mut place = Value::Null;
+                kind.write(&mut place, [first, *words.get(1)?, 0]).then_some(())?;
+                place
+            }
+            Kind::Timestamp => Value::Timestamp(first.cast_signed()),
+            Kind::Duration => Value::Duration(first.cast_signed()),
+            Kind::Date => Value::Date(i32::try_from(first.cast_signed()).ok()?),
+            Kind::Member => Value::Member(Member(u32::try_from(first).ok()?)),
+            Kind::Text => Value::Text(Arc::from(self.text(first)?)),
+            Kind::Range | Kind::Items | Kind::Rows => return None,
+        })
+    }
+}
+
+/// Called by compiled code: does what stands at a site. What fails, and what panics, does so again in the ordinary way.
+pub(crate) extern "C" fn call_at(room: &mut Room<'_>, site: u32) -> i64 {
+    match catch_unwind(AssertUnwindSafe(|| room.at(site))) {
+        Ok(Some(())) => DONE,
+        _ => GAVE_UP,
+    }
+}
