@@ -61,6 +61,7 @@ class _RawTier(TypedDict):
     guards: int
     entered: int
     exits: int
+    expressed: int
     rests: int
 
 class _RawTiers(TypedDict):

@@ -129,6 +129,8 @@ class FormTier:
     """How often machine code was entered,"""
     exits: int
     """and how often a guard failed, so that the interpreter went on from there."""
+    expressed: int
+    """How often a run without a frame gave outputs: it is not entered."""
     rests: int
 
 

@@ -146,7 +146,11 @@ mod tests {
     fn errors_stand_in_their_rows() {
         let found = shown(
             5,
-            &[(0, told("a", None)), (2, told("b", Some("x"))), (3, told("c", None))],
+            &[
+                (0, told("a", None)),
+                (2, told("b", Some("x"))),
+                (3, told("c", None)),
+            ],
         );
         let row = |code: &str, place: Option<&str>| {
             Some((
@@ -156,7 +160,10 @@ mod tests {
                 format!("it is {code}"),
             ))
         };
-        assert_eq!(found, [row("a", None), None, row("b", Some("x")), row("c", None), None]);
+        assert_eq!(
+            found,
+            [row("a", None), None, row("b", Some("x")), row("c", None), None]
+        );
         assert_eq!(shown(1, &[(0, told("a", None))]), [row("a", None)]);
     }
 }

@@ -99,11 +99,7 @@ fn numbers<'a, T: ArrowPrimitiveType>(
 }
 
 /// Whole numbers of any width.
-fn integers<'a>(
-    input: usize,
-    array: &'a dyn Array,
-    word: impl Fn(i64) -> Word<'a> + 'a,
-) -> Option<Fill<'a>> {
+fn integers<'a>(input: usize, array: &'a dyn Array, word: impl Fn(i64) -> Word<'a> + 'a) -> Option<Fill<'a>> {
     match array.data_type() {
         DataType::Int8 => numbers::<Int8Type>(input, array, move |value| Some(word(value.into()))),
         DataType::Int16 => numbers::<Int16Type>(input, array, move |value| Some(word(value.into()))),
@@ -322,9 +318,9 @@ fn of_column<'a>(input: usize, ty: &'a Type, array: &'a dyn Array) -> Option<Fil
         (Type::Float, DataType::Float32) => {
             numbers::<Float32Type>(input, array, |value| Some(Word::Float(value.into())))
         }
-        (Type::Date, DataType::Date32) => numbers::<Date32Type>(input, array, |days| {
-            time::date(days.into()).ok().map(Word::Date)
-        }),
+        (Type::Date, DataType::Date32) => {
+            numbers::<Date32Type>(input, array, |days| time::date(days.into()).ok().map(Word::Date))
+        }
         (Type::Date, DataType::Date64) => numbers::<Date64Type>(input, array, |milliseconds| {
             let days = milliseconds.div_euclid(86_400_000);
             time::date(days).ok().map(Word::Date)

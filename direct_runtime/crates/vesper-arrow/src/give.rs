@@ -12,7 +12,10 @@ const POWERS: [i64; 19] = {
     let mut powers = [1; 19];
     let mut place = 1;
     while place < 19 {
-        #[allow(clippy::indexing_slicing, reason = "evaluated by the compiler, where a panic is an error")]
+        #[allow(
+            clippy::indexing_slicing,
+            reason = "evaluated by the compiler, where a panic is an error"
+        )]
         {
             powers[place] = powers[place - 1] * 10;
         }
@@ -36,11 +39,18 @@ pub(crate) struct Scratch {
 #[inline]
 fn scaled(first: u64, own: u64, scale: u16) -> Option<i128> {
     let number = first.cast_signed();
-    let more = u64::from(scale).wrapping_sub(own);
+    let more = planted!(
+        "batch.one_zero_too_few",
+        u64::from(scale).wrapping_sub(own),
+        u64::from(scale).wrapping_sub(own).saturating_sub(1)
+    );
     // With at most 18 zeros more, no number of 64 bits is too long for a column.
     match usize::try_from(more).ok().and_then(|more| POWERS.get(more)) {
         Some(power) => Some(i128::from(number) * i128::from(*power)),
-        None => coefficient(&Decimal::new(number.into(), u16::try_from(own).ok()?).ok()?, scale),
+        None => coefficient(
+            &Decimal::new(number.into(), u16::try_from(own).ok()?).ok()?,
+            scale,
+        ),
     }
 }
 

@@ -21,7 +21,7 @@ mod scales;
 mod stream;
 mod write;
 
-pub use arrow_array::{RecordBatch, RecordBatchReader};
+pub use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
 pub use arrow_schema::{ArrowError, SchemaRef};
 pub use cell::{Cell, cell};
 pub use errors::{Told, error_column};

@@ -66,7 +66,12 @@ struct Swift<'a> {
 }
 
 impl<'a> Swift<'a> {
-    fn new(program: &'a Program, plan: &'a Plan, given: &'a RecordBatch, express: &dyn Express) -> Option<Self> {
+    fn new(
+        program: &'a Program,
+        plan: &'a Plan,
+        given: &'a RecordBatch,
+        express: &dyn Express,
+    ) -> Option<Self> {
         Some(Self {
             fillers: Fillers::new(program, plan, given)?,
             block: Block::new(express.shape(), BLOCK)?,
@@ -159,11 +164,17 @@ impl<'a, 'p> Pass<'a, 'p> {
             if *are_there {
                 for (output, writer) in self.writers.iter_mut().enumerate() {
                     if !scratch.append(writer, block, output, &(at..end)) {
-                        return Err(Failed::Engine("an output is of another form than its column".to_owned()));
+                        return Err(Failed::Engine(
+                            "an output is of another form than its column".to_owned(),
+                        ));
                     }
                 }
             } else {
-                let start = planted!("batch.rows_that_gave_up_are_run_one_later", rows.start, rows.start + 1);
+                let start = planted!(
+                    "batch.rows_that_gave_up_are_run_one_later",
+                    rows.start,
+                    rows.start + 1
+                );
                 self.ordinary(start + at..start + end)?;
             }
             at = end;
@@ -175,7 +186,12 @@ impl<'a, 'p> Pass<'a, 'p> {
     pub(crate) fn ordinary(&mut self, rows: Range<usize>) -> Result<(), Failed> {
         let mut source = match (self.source.take(), self.remembered.take()) {
             (Some(source), _) => source,
-            (None, remembered) => source(self.program, self.plan, self.given, remembered.unwrap_or_default())?,
+            (None, remembered) => source(
+                self.program,
+                self.plan,
+                self.given,
+                remembered.unwrap_or_default(),
+            )?,
         };
         for row in rows {
             self.row(&mut source, row);

@@ -10,7 +10,7 @@ use arrow_schema::ArrowError;
 use vesper_interp::guard::guarded;
 use vesper_interp::problems::Problems;
 use vesper_interp::{Limits, Outcome, Program, Rows};
-use vesper_ir::Value;
+use vesper_ir::{Value, planted};
 
 use crate::pass::{Pass, Ran};
 use crate::plan::{Form, Plan};
@@ -132,10 +132,10 @@ impl<'a> Thread<'a> {
             program,
             plan,
             rows,
-            fuel: if terms.limits.time.is_some() {
+            fuel: if planted!("batch.time_is_without_limit", terms.limits.time.is_some(), false) {
                 0
             } else {
-                terms.limits.fuel
+                planted!("batch.fuel_is_without_limit", terms.limits.fuel, u64::MAX)
             },
             remembered: plan.inputs.iter().map(|_| Remembered::new()).collect(),
         })
