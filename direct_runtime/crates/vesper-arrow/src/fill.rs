@@ -14,13 +14,14 @@ use arrow_array::types::{
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, GenericStringArray, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use vesper_interp::Program;
 use vesper_interp::inputs::is_too_long;
 use vesper_interp::words::{Block, Word};
 use vesper_ir::decimal::MAX_SCALE;
+use vesper_ir::limits::TEXT_LENGTH;
 use vesper_ir::{EnumType, Member, Type, Value, planted, time};
 
 use crate::cell::{Cell, cell, microseconds};
@@ -189,8 +190,28 @@ fn texts<'a>(
     })
 }
 
+/// Texts as they are. Where all of them together are short, each is.
+fn plain_texts<'a>(input: usize, array: &'a dyn Array) -> Option<Fill<'a>> {
+    fn short<'a, O: OffsetSizeTrait>(input: usize, array: &'a GenericStringArray<O>) -> Option<Fill<'a>> {
+        let ends = array.value_offsets();
+        let bytes = ends.last()?.as_usize() - ends.first()?.as_usize();
+        let length = array.len();
+        (bytes <= TEXT_LENGTH).then(|| -> Fill<'a> {
+            Box::new(move |block, rows| {
+                rows.end <= length && block.put_texts(input, rows.map(|row| array.value(row)))
+            })
+        })
+    }
+    let short = match Texts::of(array)? {
+        Texts::Short(array) => short(input, array),
+        Texts::Long(array) => short(input, array),
+        Texts::View(_) => None,
+    };
+    short.or_else(|| texts(input, array, text))
+}
+
 fn text(text: &str) -> Option<Word<'_>> {
-    (!is_too_long(text)).then_some(Word::Text(text))
+    (text.len() <= TEXT_LENGTH || !is_too_long(text)).then_some(Word::Text(text))
 }
 
 /// A text of up to 16 bytes as numbers that no other such text has.
@@ -241,6 +262,75 @@ fn members<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> + 'a {
         }
         Some(Word::Member(member))
     }
+}
+
+/// The names of an enum of a few members with short names, each as one number that no other text has; none otherwise.
+fn short_names(of: &EnumType) -> Option<Vec<(u64, Member)>> {
+    let members = of.members();
+    if members.len() > REMEMBERED {
+        return None;
+    }
+    let packed = members.iter().zip(0..).map(|(name, place)| {
+        let mut bytes = [0; 8];
+        bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+        Some((with_length(u64::from_le_bytes(bytes), name.len())?, Member(place)))
+    });
+    packed.collect()
+}
+
+/// The first bytes of what begins there, as many as a text of up to 7 has, and how many these are: as one number.
+#[inline]
+fn with_length(eight: u64, length: usize) -> Option<u64> {
+    let bits = u32::try_from(length).ok().filter(|length| *length < 8)? * 8;
+    let own = eight & ((1_u64 << bits) - 1);
+    Some(own | (length as u64) << 56)
+}
+
+/// Members by their names, for columns whose texts stand one behind the other: a short one is read at once with whatever
+/// stands behind it. All members are compared with it, as which of them it is cannot be foretold.
+fn short_members<'a, O: OffsetSizeTrait>(
+    input: usize,
+    array: &'a GenericStringArray<O>,
+    of: &'a EnumType,
+) -> Option<Fill<'a>> {
+    let names = short_names(of)?;
+    let (ends, bytes) = (array.value_offsets(), array.value_data());
+    let short = move |start: O, end: O| {
+        let length = end.as_usize().checked_sub(start.as_usize())?;
+        let eight = bytes.get(start.as_usize()..)?.first_chunk::<8>()?;
+        let name = with_length(u64::from_le_bytes(*eight), length)?;
+        let found = names.iter().fold(None, |found, (known, member)| {
+            let is_it = planted!(
+                "batch.members_by_their_first_byte",
+                *known == name,
+                *known & 0xff == name & 0xff
+            );
+            if is_it { Some(*member) } else { found }
+        });
+        found.map(Word::Member)
+    };
+    Some(Box::new(move |block, rows| {
+        let first = rows.start;
+        let Some(ends) = ends.get(first..=rows.end) else {
+            return false;
+        };
+        let pairs = ends.iter().zip(ends.iter().skip(1)).enumerate();
+        block.put(
+            input,
+            pairs.map(|(row, (start, end))| {
+                short(*start, *end).or_else(|| of.member(array.value(first + row)).map(Word::Member))
+            }),
+        )
+    }))
+}
+
+fn of_members<'a>(input: usize, array: &'a dyn Array, of: &'a EnumType) -> Option<Fill<'a>> {
+    let short = match Texts::of(array)? {
+        Texts::Short(array) => short_members(input, array, of),
+        Texts::Long(array) => short_members(input, array, of),
+        Texts::View(_) => None,
+    };
+    short.or_else(|| texts(input, array, members(of)))
 }
 
 /// A value of a dictionary, as a word.
@@ -327,8 +417,8 @@ fn of_column<'a>(input: usize, ty: &'a Type, array: &'a dyn Array) -> Option<Fil
         }),
         (Type::Timestamp, DataType::Timestamp(unit, Some(_))) => timestamps(input, array, *unit),
         (Type::Duration, DataType::Duration(unit)) => durations(input, array, *unit),
-        (Type::Text, _) => texts(input, array, text),
-        (Type::Enum(of), _) => texts(input, array, members(of)),
+        (Type::Text, _) => plain_texts(input, array),
+        (Type::Enum(of), _) => of_members(input, array, of),
         _ => None,
     };
     Some(Filler {

@@ -18,7 +18,7 @@ use crate::bytecode::Code;
 
 mod block;
 
-pub use block::Block;
+pub use block::{Block, RawRows};
 
 /// Machine code of a node that takes words and gives words.
 pub trait Express: Debug + Send + Sync {
@@ -27,6 +27,11 @@ pub trait Express: Debug + Send + Sync {
 
     /// Computes the outputs, which are then in the words; false where it gives up. So many units of fuel may be spent.
     fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool;
+
+    /// The same for every row of a block that was not left out; each may spend so much.
+    fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
+        block.run_each(|words| self.run(words, fuel));
+    }
 }
 
 /// As what a value stands in words.

@@ -4,11 +4,31 @@
 //! What is the same for all rows of a column (its form, where it stands in a row) is looked at once for a column and not
 //! once for a value. A row that cannot be run so is left out: it is then run in the ordinary way.
 
+use std::slice::ChunksExactMut;
 use std::sync::Arc;
 
 use vesper_ir::planted;
 
 use super::{Express, Form, Given, Shape, Word, Words, all, write};
+
+/// What machine code is called with for the rows of a block.
+#[derive(Debug)]
+pub struct RawRows<'w, 'a> {
+    pub texts: &'w [&'a str],
+    rows: &'w mut [bool],
+    words: ChunksExactMut<'w, u64>,
+    results: ChunksExactMut<'w, u64>,
+}
+
+impl<'w> RawRows<'w, '_> {
+    /// Of every row that is to be run: where it is noted whether it has outputs, its words, and its results.
+    #[inline]
+    pub fn rows(self) -> impl Iterator<Item = (&'w mut bool, &'w mut [u64], &'w mut [u64])> {
+        let rows = self.rows.iter_mut().zip(self.words).zip(self.results);
+        rows.map(|((row, words), results)| (row, words, results))
+            .filter(|(row, ..)| planted!("express.rows_that_are_left_out_are_run", **row, true))
+    }
+}
 
 /// Room for the inputs and outputs of many runs.
 #[derive(Debug)]
@@ -21,9 +41,9 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Room for so many runs of this shape at a time; nothing where an input is an array.
+    /// Room for so many runs of this shape at a time; nothing where an input is an array, or there is nothing to write.
     pub fn new(shape: &Arc<Shape>, most: usize) -> Option<Self> {
-        if shape.arrays > 0 {
+        if shape.arrays > 0 || shape.words == 0 || shape.results == 0 {
             return None;
         }
         let mut words = Words::new(shape);
@@ -73,6 +93,30 @@ impl<'a> Block<'a> {
             *row &= is_written;
             count += 1;
         }
+        self.is_put(input, count)
+    }
+
+    /// The same for texts of which every row has one.
+    #[inline]
+    pub fn put_texts(&mut self, input: usize, given: impl Iterator<Item = &'a str>) -> bool {
+        let Words {
+            shape, words, texts, ..
+        } = &mut self.words;
+        let Some(Given::Value { form: Form::Text, at }) = shape.inputs.get(input) else {
+            return false;
+        };
+        let first = texts.len();
+        texts.extend(given.take(self.rows.len()));
+        let places = words.get_mut(*at..).unwrap_or_default();
+        let places = places.iter_mut().step_by(shape.words.max(1));
+        let count = texts.len() - first;
+        for (place, number) in places.zip(first..texts.len()) {
+            *place = number as u64;
+        }
+        self.is_put(input, count)
+    }
+
+    fn is_put(&mut self, input: usize, count: usize) -> bool {
         if count < self.rows.len() {
             return false;
         }
@@ -91,31 +135,48 @@ impl<'a> Block<'a> {
     /// Runs every row that was not left out; each may spend so many units of fuel. How many have outputs now, and how
     /// many gave up.
     pub fn run(&mut self, express: &dyn Express, fuel: u64) -> (u32, u32) {
-        let shape = Arc::clone(&self.words.shape);
-        let (mut outputs, mut missed) = (0, 0);
-        if self.words.given != all(shape.inputs.len()) {
+        let count = |rows: &[bool]| rows.iter().map(|row| u32::from(*row)).sum::<u32>();
+        if self.words.given != all(self.words.shape.inputs.len()) {
             self.rows.fill(false);
-            return (0, 0);
         }
+        let tried = count(&self.rows);
+        express.run_rows(self, fuel);
+        let outputs = count(&self.rows);
+        (outputs, tried.saturating_sub(outputs))
+    }
+
+    /// Runs every row that was not left out by itself, as this says.
+    pub fn run_each(&mut self, mut run: impl FnMut(&mut Words<'a>) -> bool) {
+        let (words, results) = (self.words.shape.words, self.words.shape.results);
         for (number, row) in self.rows.iter_mut().enumerate() {
-            if !planted!("express.rows_that_are_left_out_are_run", *row, true) {
-                continue;
-            }
-            let results = planted!(
-                "express.results_stand_one_row_before",
-                number,
-                number.saturating_sub(1)
-            );
-            self.words.at = (number * shape.words, results * shape.results);
-            *row = express.run(&mut self.words, fuel);
             if *row {
-                outputs += 1;
-            } else {
-                missed += 1;
+                self.words.at = (number * words, number * results);
+                *row = run(&mut self.words);
             }
         }
         self.words.at = (0, 0);
-        (outputs, missed)
+    }
+
+    /// What machine code of this very shape is called with. Nothing where it is of another, or an input was not given:
+    /// then no row has outputs.
+    #[inline]
+    pub fn raw(&mut self, shape: &Arc<Shape>) -> Option<RawRows<'_, 'a>> {
+        if !Arc::ptr_eq(shape, &self.words.shape) || !self.words.is_whole() {
+            self.rows.fill(false);
+            return None;
+        }
+        let first = planted!("express.results_stand_one_row_later", 0, shape.results);
+        Some(RawRows {
+            texts: &self.words.texts,
+            rows: &mut self.rows,
+            words: self.words.words.chunks_exact_mut(shape.words.max(1)),
+            results: self
+                .words
+                .results
+                .get_mut(first..)
+                .unwrap_or_default()
+                .chunks_exact_mut(shape.results.max(1)),
+        })
     }
 
     /// Of every row, whether it has outputs.
@@ -138,12 +199,12 @@ impl<'a> Block<'a> {
             .get(output)
             .copied()
             .unwrap_or((Form::Boolean, usize::MAX));
-        let last = form.width() - 1;
-        let rows = self.words.results.chunks_exact(shape.results.max(1)).skip(from);
-        rows.map(move |row| match row.get(at..) {
-            Some([first, ..]) => (*first, row.get(at + last).copied().unwrap_or(0)),
-            _ => (0, 0),
-        })
+        let step = shape.results.max(1);
+        let from = from.saturating_mul(step).saturating_add(at);
+        let words = self.words.results.get(from..).unwrap_or_default();
+        let seconds = words.get(form.width() - 1..).unwrap_or_default();
+        let (words, seconds) = (words.iter().step_by(step), seconds.iter().step_by(step));
+        words.copied().zip(seconds.copied())
     }
 
     /// The text that a word of an output stands for.

@@ -33,9 +33,7 @@ impl Express for Stand {
 fn stand() -> Stand {
     let ir = include_bytes!("../../../../../fixtures/payment_decision_v1.json");
     let program = Program::load(ir).unwrap();
-    Stand(Arc::new(
-        Shape::of(program.node(), program.plain_code()).unwrap(),
-    ))
+    Stand(Arc::new(Shape::of(program.node(), program.plain_code()).unwrap()))
 }
 
 const COUNTRIES: [&str; 4] = ["D", "DE", "DEU", "Deut"];
@@ -67,12 +65,22 @@ fn every_row_has_its_own_words_and_results() {
                 .map(|(words, _)| words)
                 .collect()
         };
-        assert_eq!(of(0).iter().map(|(first, _)| *first).collect::<Vec<_>>(), [0, 1, 0]);
+        assert_eq!(
+            of(0).iter().map(|(first, _)| *first).collect::<Vec<_>>(),
+            [0, 1, 0]
+        );
         assert_eq!(
             of(1),
-            [((-150_i64).cast_unsigned(), 2), ((-50_i64).cast_unsigned(), 2), (150, 2)]
+            [
+                ((-150_i64).cast_unsigned(), 2),
+                ((-50_i64).cast_unsigned(), 2),
+                (150, 2)
+            ]
         );
-        assert_eq!(of(2).iter().map(|(first, _)| *first).collect::<Vec<_>>(), [1, 2, 4]);
+        assert_eq!(
+            of(2).iter().map(|(first, _)| *first).collect::<Vec<_>>(),
+            [1, 2, 4]
+        );
         assert_eq!(of(3), [(0, 0), (1, 0), (3, 0)]);
         assert_eq!(block.output(3, 3).next(), Some((3, 0)));
         assert_eq!(block.form(1), Some(Form::Decimal));
@@ -84,7 +92,10 @@ fn a_row_without_an_input_or_with_one_of_another_form_is_left_out() {
     let stand = stand();
     let mut block = Block::new(&stand.0, 4).unwrap();
     let integer = Some(Word::Integer(1));
-    assert!(fill(&mut block, &[integer, None, integer, Some(Word::Float(1.0))]));
+    assert!(fill(
+        &mut block,
+        &[integer, None, integer, Some(Word::Float(1.0))]
+    ));
     block.leave(9);
     assert_eq!(block.run(&stand, 10), (1, 1));
     assert_eq!(block.has_outputs(), [true, false, false, false]);
