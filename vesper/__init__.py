@@ -39,13 +39,15 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module
+    import sys  # `importlib` loads `warnings`
 
     if name == "testing":  # a module: importing it sets the attribute
-        return import_module("vesper.testing")
+        __import__("vesper.testing")
+        return sys.modules["vesper.testing"]
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    __import__(_PLACES[name])
+    found = globals()[name] = getattr(sys.modules[_PLACES[name]], name)
     return found
 
 

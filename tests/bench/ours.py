@@ -170,6 +170,7 @@ def starts(rounds: int, seconds: float = 60.0) -> dict[str, Timing]:
     for engine in ENGINES:
         scripts[f"first call, engine {engine}"] = ["-c", _FIRST_CALL, str(WORKLOADS["W1"].file), engine]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode: one of the caches
     samples: dict[str, list[float]] = {name: [] for name in scripts}
     until = time.perf_counter() + seconds
     for turn in range(rounds + 1):

@@ -8,41 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Outcome, Returned
+from vesper.spec.typed import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
     from vesper.engines.python_engine import PythonProgram
 
 
-@runtime_checkable
-class HasWayIn(Protocol):
-    """A program that has a faster way in than its `call` (`vesper/migration/live/router.py`)."""
-
-    def way_in(
-        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
-    ) -> Callable[..., dict[str, Any]] | None: ...
-
-
-@runtime_checkable
-class HasWayInForMany(Protocol):
-    """A program that takes many inputs in one call."""
-
-    def way_in_for_many(
-        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
-    ) -> Callable[[list[Any]], list[dict[str, Any]]] | None: ...
-
-
-@runtime_checkable
-class RunsAgain(Protocol):
-    """A program for which a second call would be a second request."""
-
-    def again(
-        self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None
-    ) -> Outcome: ...
+# What a program may have besides what every program has, asked for by name: a protocol that can be asked takes as long
+# to make as a module to load.
+#   way_in(ended)           a faster way in than its `call`, or None (`vesper/migration/live/router.py`)
+#   way_in_for_many(ended)  the same for a list of inputs
+#   again(inputs, now, limits)  the same call, where a second one would be a second request
 
 
 def entry(
@@ -54,8 +34,9 @@ def entry(
         return cast("PythonProgram", program).entry
     run = program.call
     ended = _ending(compiled)
-    if limits is None and isinstance(program, HasWayIn) and not takes_now:
-        way_in = program.way_in(ended)
+    if limits is None and not takes_now:
+        has_way_in = getattr(program, "way_in", None)
+        way_in: Callable[..., dict[str, Any]] | None = None if has_way_in is None else has_way_in(ended)
         if way_in is not None:
             return way_in
 
@@ -72,9 +53,11 @@ def entry_for_many(
     compiled: Compiled, program: Program, limits: Limits | None, takes_now: bool
 ) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
     """A list of dicts of inputs to a list of dicts of outputs, in one call; None where `entry` is called for each."""
-    if limits is None and isinstance(program, HasWayInForMany) and not takes_now:
-        return program.way_in_for_many(_ending(compiled))
-    return None
+    has_way_in = getattr(program, "way_in_for_many", None)
+    if limits is not None or has_way_in is None or takes_now:
+        return None
+    way_in: Callable[[list[Any]], list[dict[str, Any]]] | None = has_way_in(_ending(compiled))
+    return way_in
 
 
 def _ending(compiled: Compiled) -> Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]:

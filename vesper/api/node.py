@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from functools import partial
 from keyword import iskeyword
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper.api.described import described
-from vesper.api.entry import RunsAgain, entry, entry_for_many
+from vesper.api.entry import entry, entry_for_many
 from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome
 from vesper.engines import outcome as ended
@@ -26,6 +25,7 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs
 from vesper.spec.problem import Problem, ValueProblem
 from vesper.spec.record import record
+from vesper.spec.typed import TYPE_CHECKING, Any, NoReturn
 from vesper.spec.types import TIMESTAMP, Type
 from vesper.spec.values import accept, plain, show
 
@@ -345,7 +345,7 @@ class Node:
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
         found = self._plain(inputs)
-        again = self._program.again if isinstance(self._program, RunsAgain) else self._engine_call
+        again = getattr(self._program, "again", self._engine_call)
         return outcome_of(
             self._compiled,
             again(found.inputs if found.changed else inputs, now, self._limits),

@@ -7,8 +7,9 @@ other. The file is summed up by who asks, and written anew when it has grown.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
+
+from vesper.cache.folder import leniently
 
 NAMES = ("hits", "misses", "evictions", "refused", "writes")
 """`refused` are entries that were there and not believed: damaged, cut short, or of somebody else."""
@@ -49,7 +50,7 @@ class Kept:
         if not any(taken):
             return
         line = (" ".join(map(str, taken)) + "\n").encode("ascii")
-        with contextlib.suppress(OSError):
+        with leniently:
             handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 os.write(handle, line)
@@ -60,7 +61,7 @@ class Kept:
         """The sums over all processes that have ended, and this one. A line that is none counts nothing."""
         sums = [getattr(self.counters, name) for name in NAMES]
         data = b""
-        with contextlib.suppress(OSError), open(self.file, "rb") as file:
+        with leniently, open(self.file, "rb") as file:
             data = file.read(16 * _LARGEST)
         for line in data.split(b"\n"):
             numbers = line.split(b" ")
@@ -74,7 +75,7 @@ class Kept:
         """One line in the place of many; what a process adds meanwhile may be lost, which is worth nothing more."""
         own = [getattr(self.counters, name) for name in NAMES]
         line = " ".join(str(a - b) for a, b in zip(sums, own, strict=True)) + "\n"
-        with contextlib.suppress(OSError):
+        with leniently:
             other = f"{self.file}.{os.getpid()}"
             with open(other, "w", encoding="ascii") as file:
                 file.write(line)
@@ -82,5 +83,5 @@ class Kept:
 
     def clear(self) -> None:
         self.counters.take()
-        with contextlib.suppress(OSError):
+        with leniently:
             os.unlink(self.file)

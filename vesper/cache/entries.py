@@ -8,14 +8,13 @@ too much, the oldest go.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import time
 from _operator import _compare_digest  # what `hmac.compare_digest` is, without loading OpenSSL
 
 from vesper.cache.counters import Kept
-from vesper.cache.folder import NoCache, folder_name, is_own, key_name, read_key, trusted_folder
+from vesper.cache.folder import NoCache, folder_name, is_own, key_name, leniently, read_key, trusted_folder
 
 try:
     from _blake2 import blake2b  # `hashlib` loads OpenSSL first, which takes a tenth of what a warm start may
@@ -73,7 +72,7 @@ class Entries:
             data = self._read(handle, status)
             body = None if data is None else self._body(name, data)
             if body is not None and time.time() - status.st_mtime > _TOUCH_AFTER:
-                with contextlib.suppress(OSError):
+                with leniently:
                     os.utime(handle)
         except OSError:
             body = None
@@ -129,7 +128,7 @@ class Entries:
                 file.writelines((MAGIC, self._mac(name, body), body))
             os.replace(temporary, self._file(name))
         except BaseException as error:
-            with contextlib.suppress(OSError):
+            with leniently:
                 os.unlink(temporary)
             if isinstance(error, OSError):
                 return False
@@ -139,7 +138,7 @@ class Entries:
         return True
 
     def drop(self, name: str) -> None:
-        with contextlib.suppress(OSError):
+        with leniently:
             os.unlink(self._file(name))
 
     # -- bounds -----------------------------------------------------------------------------------
@@ -151,7 +150,7 @@ class Entries:
         for _, length, path in sorted(found):
             if size <= self.max_bytes and len(found) - count <= self.max_entries:
                 break
-            with contextlib.suppress(OSError):
+            with leniently:
                 os.unlink(path)
                 size -= length
                 count += 1
@@ -161,9 +160,9 @@ class Entries:
     def _listed(self) -> list[tuple[float, int, str]]:
         """When it was used, its size, its path."""
         found, old = [], time.time() - _ABANDONED_AFTER
-        with contextlib.suppress(OSError), os.scandir(self.folder) as listed:
+        with leniently, os.scandir(self.folder) as listed:
             for each in listed:
-                with contextlib.suppress(OSError):
+                with leniently:
                     status = each.stat(follow_symlinks=False)
                     if each.name.endswith(SUFFIX):
                         found.append((status.st_mtime, status.st_size, each.path))
@@ -180,7 +179,7 @@ class Entries:
         """Remove every entry; gives how many there were."""
         found = self._listed()
         for _, _, path in found:
-            with contextlib.suppress(OSError):
+            with leniently:
                 os.unlink(path)
         self.kept.clear()
         return len(found)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+from _frozen_importlib_external import PathFinder  # that of `importlib`, which loads `warnings`
 from functools import lru_cache
-from importlib.machinery import PathFinder
 
 from vesper.cache.entries import digest
 

@@ -20,6 +20,19 @@ KEY_BYTES = 32
 _OFF = ("off", "no", "0")
 
 
+class _Leniently:
+    """`contextlib.suppress(OSError)`, without `contextlib`: a warm start loads little that is as large."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and issubclass(kind, OSError)
+
+
+leniently = _Leniently()
+
+
 class NoCache(Exception):
     """Why there is no cache, for people, with what to do. `is_meant` where somebody asked for none."""
 

@@ -10,9 +10,12 @@ INVARIANT: a fact depends on the node, on those that it calls, on Vesper and on 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
 
-_T = TypeVar("_T")
+TYPE_CHECKING = False  # as `vesper/spec/typed.py` has it, which stands beside this package
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    _T = TypeVar("_T")
 
 
 class Nothing:

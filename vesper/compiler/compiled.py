@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from vesper.cache.kept import NOTHING, Nothing
 from vesper.spec.record import record
+from vesper.spec.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vesper.check.cases import Case

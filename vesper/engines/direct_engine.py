@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from vesper import _direct
 from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits, Observer, Request
@@ -25,6 +24,7 @@ from vesper.engines.tiering import INTERPRETED, Tiering, tiering
 from vesper.kernels import raised
 from vesper.spec.errors import ErrorCode
 from vesper.spec.record import record
+from vesper.spec.typed import TYPE_CHECKING, Any, Literal, NoReturn
 from vesper.spec.values import Problem, ProblemKind
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from vesper.engines.outcome import Outcome
 from vesper.spec.limits import DEFAULT_FUEL, MAX_FUEL
 from vesper.spec.record import record
+from vesper.spec.typed import TYPE_CHECKING, Protocol, TypeAlias
 from vesper.spec.values import Value
 
 if TYPE_CHECKING:
@@ -111,7 +111,6 @@ class Program(Protocol):
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         """Run a pure program to the end; nothing is observed. `now` is the start, for nodes that may ask for it."""
-        ...
 
     def start(
         self,
@@ -122,7 +121,6 @@ class Program(Protocol):
         is_traced: bool = True,
     ) -> Execution:
         """Begin an execution. One that is not traced has no marks, and nobody to tell of them."""
-        ...
 
 
 class Engine(Protocol):

@@ -4,10 +4,10 @@ bug."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, TypeAlias
 
 from vesper.spec.errors import ErrorCode
 from vesper.spec.record import record, sealed
+from vesper.spec.typed import ClassVar, TypeAlias
 from vesper.spec.values import Problem, Value
 
 

@@ -7,11 +7,11 @@ reports marks. Both say which conditions were true and which were false, and tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vesper.engines.engine import Marks
 from vesper.engines.outcome import Outcome
 from vesper.spec.record import record
+from vesper.spec.typed import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from vesper.ir.nodes import Node

@@ -9,7 +9,6 @@ from datetime import datetime
 from decimal import DecimalException
 from functools import cached_property, partial
 from types import CodeType, SimpleNamespace, TracebackType
-from typing import TYPE_CHECKING, Any, cast
 
 from vesper.engines.engine import (
     UNLESS_SAID,
@@ -27,8 +26,10 @@ from vesper.kernels import raised
 from vesper.kernels.flow import Request as AskedFor
 from vesper.kernels.flow import code_of
 from vesper.kernels.meter import LimitExceeded, Meter
+from vesper.spec import typed
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs, accept_inputs
+from vesper.spec.typed import TYPE_CHECKING, Any, cast
 from vesper.spec.values import Value, plain
 
 if TYPE_CHECKING:
@@ -48,13 +49,18 @@ def generate_module(node: Node, traced: bool = False, metered: bool = False) -> 
 class PythonEngine:
     name = "python"
 
+    def __init__(self, prepares: bool = True) -> None:
+        """One that does not prepare writes each form when it is first asked for: for whoever only observes, and has no
+        use for the plain form."""
+        self._prepares = prepares
+
     def load(self, compiled: Compiled) -> PythonProgram:
         if not _has_code_positions():
             raise EngineUnavailable(
                 "Python runs without code positions (PYTHONNODEBUGRANGES or -X no_debug_ranges); "
                 "the python engine needs them to say where a node fails"
             )
-        return PythonProgram(compiled)
+        return PythonProgram(compiled, self._prepares)
 
 
 def _has_code_positions() -> bool:
@@ -116,6 +122,7 @@ def _written(
 ) -> tuple[str, str, tuple[str, ...], dict[tuple[int, int, int, int], int], CodeType]:
     """The text of a form, the names in it, its map back to the IR, and its code: plain data, to be kept."""
     made = generate_module(compiled.node, form == "traced", form == "metered")
+    # Compiled under `annotations` of this module: what they say is text, and `typing` is not asked for it.
     return made.text, made.function, made.parameters, made.sites, compile(made.text, filename, "exec")
 
 
@@ -135,6 +142,8 @@ def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
     def import_(name: str, globals_: Any = None, locals_: Any = None, names: Any = (), level: int = 0) -> Any:
         if level == 1:
             return SimpleNamespace(**{name: callees[name]})
+        if name == "typing":  # for annotations, which are compiled as text here
+            return typed
         return builtins.__import__(name, globals_, locals_, names, level)
 
     return import_
@@ -143,10 +152,10 @@ def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
 class PythonProgram:
     """A node as generated Python. The metered and the traced form are made when they are first asked for."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, prepares: bool = True) -> None:
         self._compiled = compiled
         self.semantic_hash = compiled.semantic_hash
-        programs = list(map(PythonProgram, compiled.callees))
+        programs = [PythonProgram(each, prepares) for each in compiled.callees]
         self._callees = {each.node_id: each for each in programs}
         self.node_id: str
         self.takes_now: bool
@@ -160,14 +169,25 @@ class PythonProgram:
         )
         self.is_always_plain: bool = self.fuel_bound <= UNLESS_SAID.fuel
         """True where nothing has to be counted: no call could spend what there is, unless less is given."""
-        self._plain = self._load("plain")
-        self._forms = {"plain": self._plain}
-        self.function: Callable[..., Any] = self._plain.function
+        self._forms: dict[str, _LoadedFunction] = {}
+        if prepares:
+            self._forms["plain"] = self._load("plain")
+
+    @cached_property
+    def _plain(self) -> _LoadedFunction:
+        return self.form("plain")
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
         """The generated function itself: takes values, and makes no others of them."""
-        self.entry: Callable[..., Any] = self._plain.entry if self.is_always_plain else self._metered_entry
+        return self._plain.function
+
+    @cached_property
+    def entry(self) -> Callable[..., Any]:
         """The generated `call` itself: takes a dict, returns the outputs or raises what vesper/kernels/raised.py has; a
         node that may ask for effects returns its generator. One that is no function takes `now` as a keyword, too.
         Of a node that could spend more than there is, the `call` of the metered form."""
+        return self._plain.entry if self.is_always_plain else self._metered_entry
 
     @property
     def node(self) -> Node:

@@ -7,13 +7,13 @@ What decides, the first that says something: the environment variable VESPER_JIT
 from __future__ import annotations
 
 import os
-from typing import Literal, TypeAlias, get_args
 
 from vesper.engines.engine import EngineUnavailable
 from vesper.spec.record import record
+from vesper.spec.typed import Literal, TypeAlias
 
 Mode: TypeAlias = Literal["off", "auto", "always"]
-MODES: tuple[Mode, ...] = get_args(Mode)
+MODES: tuple[Mode, ...] = ("off", "auto", "always")
 VARIABLE = "VESPER_JIT"
 
 

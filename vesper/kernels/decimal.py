@@ -27,7 +27,6 @@ from decimal import (
     setcontext,
 )
 from functools import wraps
-from typing import Final, ParamSpec, TypeVar, cast
 
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
@@ -45,6 +44,7 @@ from vesper.kernels.rounding import (
 )
 from vesper.spec.errors import ErrorCode
 from vesper.spec.numbers import parse_float
+from vesper.spec.typed import Final, ParamSpec, TypeVar, cast
 from vesper.spec.values import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem, decimal_text, parse_decimal
 
 _VARIADIC = 0x0C  # `*args`, `**kwargs`: CO_VARARGS and CO_VARKEYWORDS of `inspect`
@@ -99,7 +99,7 @@ def exact_entry(function: Callable[_Parameters, _Result]) -> Callable[_Parameter
         except UNSAID as failure:
             raise said(failure) from None
 
-    return cast(Callable[_Parameters, _Result], under_exact_context)
+    return cast("Callable[_Parameters, _Result]", under_exact_context)
 
 
 def _takes_more(function: Callable[..., object]) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal, DecimalException
-from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from vesper.kernels.raised import BadInput
 from vesper.spec import inputs as spec
 from vesper.spec.json_value import has_surrogate
+from vesper.spec.typed import Any, Final, ParamSpec, TypeVar, cast
 from vesper.spec.types import declared_type
 from vesper.spec.values import MAX_ENTRIES, MAX_INTEGER, MAX_TEXT, MIN_INTEGER, Value, plain
 
@@ -44,12 +44,21 @@ def is_text(text: str) -> bool:
 class Inputs:
     """The inputs that a node declares: the text of each type by its name, and the defaults there are."""
 
-    __slots__ = ("declared",)
+    __slots__ = ("_defaults", "_read", "_types")
 
     def __init__(self, types: Mapping[str, str], defaults: Mapping[str, object]) -> None:
-        self.declared: spec.Declared = [
-            (name, declared_type(text), cast(Value, defaults.get(name))) for name, text in types.items()
-        ]
+        self._types, self._defaults = types, defaults
+        self._read: spec.Declared | None = None
+
+    @property
+    def declared(self) -> spec.Declared:
+        """Read when it is first asked for: inputs that are plain objects are taken without, and so is the first call of
+        a process."""
+        if self._read is None:
+            self._read = [
+                (name, declared_type(text), cast(Value, self._defaults.get(name))) for name, text in self._types.items()
+            ]
+        return self._read
 
 
 def read_inputs(inputs: Inputs, given: Mapping[str, object]) -> list[Any]:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Generator, Mapping
 from datetime import datetime
 from decimal import getcontext, setcontext
 from functools import cache, wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from vesper.kernels.decimal import EXACT, UNSAID, said
 from vesper.kernels.raised import ClauseFailed, ContractBroken, DeclaredError, Raised
 from vesper.spec.errors import ErrorCode
+from vesper.spec.typed import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 from vesper.spec.values import MAX_ENTRIES
 
 _Parameters = ParamSpec("_Parameters")
@@ -32,7 +32,10 @@ class Request(NamedTuple):
     key: str | None = None
 
 
-Asking = Generator[Request, Any, _Result]
+if TYPE_CHECKING:
+    Asking = Generator[Request, Any, _Result]
+else:
+    Asking = Generator  # of which generated code says what it returns, in an annotation
 """What a node with effects is: it yields requests, is sent what came of them, and returns its outputs."""
 
 

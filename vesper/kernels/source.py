@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import NamedTuple
 
 from vesper.spec.record import record
+from vesper.spec.typed import NamedTuple
 
 
 @record(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard, TypeVar
+from vesper.spec.typed import TypeGuard, TypeVar
 
 _Kind = TypeVar("_Kind")
 

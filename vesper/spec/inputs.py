@@ -7,10 +7,10 @@ collections are read through the functions of the base types.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, final
 
 from vesper.spec.json_value import json_string
 from vesper.spec.record import record
+from vesper.spec.typed import TypeAlias, final
 from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
 from vesper.spec.values import (
     MAX_ENTRIES,

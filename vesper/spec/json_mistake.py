@@ -5,11 +5,9 @@ The reader in `json_value.py` finds the place. What stands there, in words, is t
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
-
 from vesper.spec.late import late
 from vesper.spec.problem import ProblemKind, ValueProblem
+from vesper.spec.typed import NamedTuple
 
 
 class TextPlace(NamedTuple):
@@ -108,7 +106,7 @@ def not_expected(text: str, offset: int, expected: str) -> JsonMistake:
     return malformed(offset, f"expected {expected}, found {shown(text, offset)}")
 
 
-_TOKEN_START = late(r'"[^"\n]*"?|[\w.+-]+|.', re.DOTALL)
+_TOKEN_START = late(r'(?s)"[^"\n]*"?|[\w.+-]+|.')
 
 
 def shown(text: str, offset: int) -> str:

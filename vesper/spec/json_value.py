@@ -6,16 +6,15 @@ null is no null, `true` is not 1, and `1` and `1.0` are two spellings of one num
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TypeAlias, final
 
 from vesper.spec.base_types import is_a
 from vesper.spec.json_mistake import JsonMistake, malformed, no_number, no_token, not_expected, shown
 from vesper.spec.late import late
 from vesper.spec.numbers import decimal_of_integer, decimal_text, normal_decimal, parse_decimal
 from vesper.spec.problem import ProblemKind, ValueProblem
+from vesper.spec.typed import TypeAlias, final
 
 MAX_JSON_DEPTH = 128
 MAX_ENTRIES = 1_000_000
@@ -111,11 +110,10 @@ def _short_number(number: Decimal) -> str:
 
 _SPACE = late(r"[ \t\n\r]*")
 JSON_TOKEN = late(
-    r"""(?P<string>"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+")
+    r"""(?x)(?P<string>"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+")
       | (?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
       | (?P<word>true|false|null)
-      | (?P<sign>[\[\]{},:])""",
-    re.VERBOSE,
+      | (?P<sign>[\[\]{},:])"""
 )
 _WORDS: dict[str, JsonContent] = {"true": True, "false": False, "null": None}
 

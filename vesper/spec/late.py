@@ -3,12 +3,12 @@ processes use few of them."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from vesper.spec.typed import TYPE_CHECKING, Any
 
 __all__ = ["late"]
 
 if TYPE_CHECKING:
+    import re
 
     def late(pattern: str, flags: re.RegexFlag | int = 0) -> re.Pattern[str]: ...
 else:
@@ -22,6 +22,8 @@ else:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("__"):
                 raise AttributeError(name)
+            import re  # which takes a while to load
+
             found = getattr(re.compile(*self._written), name)
             setattr(self, name, found)
             return found

@@ -10,7 +10,7 @@ record for its fields (`fields`, `replace`), and not before.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from vesper.spec.typed import TYPE_CHECKING
 
 __all__ = ["record", "sealed"]
 
@@ -37,11 +37,11 @@ else:
     def sealed(cls):
         """For a record that goes out to callers: one that the running program keeps from being changed, too."""
         names = cls.__match_args__
-        namespace = {f"set_{name}": getattr(cls, name).__set__ for name in names}
-        body = "".join(f" set_{name}(self, {name})\n" for name in names)
-        exec(f"def __init__(self, {', '.join(names)}):\n{body}", namespace)  # noqa: S102  # names of fields, again
-        made = namespace["__init__"]
-        made.__defaults__ = cls.__init__.__defaults__
+        setters = {f"set_{letter}": getattr(cls, name).__set__ for letter, name in zip("abc", names, strict=False)}
+        code = _SEALED[len(names)].__code__.replace(
+            co_varnames=("self", *names), co_name="__init__", co_qualname=cls.__init__.__qualname__
+        )
+        made = FunctionType(code, setters, "__init__", cls.__init__.__defaults__)
         made.__qualname__, made.__module__ = cls.__init__.__qualname__, cls.__module__
         cls.__init__, cls.__setattr__, cls.__delattr__ = made, _refuse_set, _refuse_delete
         cls.__reduce__ = lambda self: (type(self), tuple(getattr(self, name) for name in names))
@@ -146,6 +146,20 @@ else:
         self.f = f
         self.g = g
 
+    # The same for one that is sealed, by the setters of its fields; none has more than three.
+    def _sealed_1(self, a):
+        set_a(self, a)  # noqa: F821  # what these functions have for globals are the setters of a class
+
+    def _sealed_2(self, a, b):
+        set_a(self, a)  # noqa: F821
+        set_b(self, b)  # noqa: F821
+
+    def _sealed_3(self, a, b, c):
+        set_a(self, a)  # noqa: F821
+        set_b(self, b)  # noqa: F821
+        set_c(self, c)  # noqa: F821
+
+    _SEALED = (None, _sealed_1, _sealed_2, _sealed_3)
     _TEMPLATES = (None, _init_1, _init_2, _init_3, _init_4, _init_5, _init_6, _init_7)
 
     def _initializer(parts, cls):

@@ -6,13 +6,12 @@ front end has its own parser for nodes, because there every part needs a span; t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
-from typing import TypeAlias
 
 from vesper.spec.late import late
 from vesper.spec.record import record
+from vesper.spec.typed import TypeAlias
 
 
 @record(frozen=True, slots=True, eq=False)
@@ -246,7 +245,7 @@ def type_text(type_: Type) -> str:
             return str(type_)
 
 
-_NAME = late(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NAME = late(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _member_text(member: str) -> str:

@@ -54,10 +54,12 @@ class Watch:
         self.coverage.operations_total = len({each.op for each in node.expressions() if isinstance(each, Call)})
 
     def see(self, done: Done) -> None:
-        path = tuple((index, bool(value)) for index, value in done.marks if index in self._conditions)
-        self.coverage.paths.add(path)
-        self.coverage.guards.update(path)
-        self._marked.update(index for index, _ in done.marks)
+        conditions = self._conditions
+        path = tuple([(index, bool(value)) for index, value in done.marks if index in conditions])
+        if path not in self.coverage.paths:
+            self.coverage.paths.add(path)
+            self.coverage.guards.update(path)
+        self._marked.update([index for index, _ in done.marks])
         self._ends.add(type(done.outcome))
 
     def finish(self) -> None:

@@ -15,7 +15,8 @@ from vesper.engines.compare import same_outcome, same_requests
 from vesper.engines.direct_engine import DirectEngine, DirectExecution, DirectProgram
 from vesper.engines.engine import Blocked, Completion, Done, Engine, Limits, Observer
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
-from vesper.engines.registry import PAIR
+from vesper.engines.python_engine import PythonEngine
+from vesper.engines.registry import PAIR, REFERENCE
 from vesper.engines.tiering import ALWAYS, INTERPRETED, Tiering
 
 _KEY = bytes(16)
@@ -90,6 +91,7 @@ def _fault(message: str) -> Done:
 
 COMPARED: dict[str, Engine] = {
     **PAIR,
+    REFERENCE: PythonEngine(prepares=False),
     "interp-optimised": FormsEngine("interp-optimised", INTERPRETED),
     "interp-unoptimised": FormsEngine("interp-unoptimised", Tiering("off", is_optimised=False)),
     "jit": FormsEngine("jit", ALWAYS),

@@ -93,12 +93,33 @@ def usable_operations() -> tuple[OpSpec, ...]:
     return tuple(spec for spec in IMPLEMENTED.values() if _is_usable(spec))
 
 
+@cache
+def _returning(scalar: Primitive | None) -> tuple[tuple[OpSpec, Type], ...]:
+    """Those that may return this type, in the same order, each with the type that it declares; without one, those that
+    may return a type with others inside."""
+    found = ((spec, declared_type(spec.returns)) for spec in usable_operations())
+    return tuple((spec, returns) for spec, returns in found if not isinstance(returns, Primitive) or returns is scalar)
+
+
+@cache
+def _is_in_optional(operation: str, name: str) -> bool:
+    """True where an operation takes an optional of this type parameter."""
+    wanted = OptionalOf(Parameter(name))
+    return any(declared_type(text) == wanted for _, text in IMPLEMENTED[operation].params)
+
+
+def _parameters(spec: OpSpec, bindings: dict[str, Type]) -> list[Type]:
+    """What it takes: found out of the one that is chosen, and not of the hundred that there are to choose from."""
+    return [substitute(declared_type(text), bindings) for _, text in spec.params]
+
+
 class Expressions(BinderForms):
     def __init__(self, types: TypeSource) -> None:
         self.types = types
         self.random = types.random
         self.pool: list[Type] = [*SCALARS]
         """Types that occur in the node: what an operation on any type is tried with."""
+        self._fitting: dict[tuple[str, bool, int], list[Type]] = {}
         self.constants: dict[str, tuple[Type, str]] = {}
         """Name, type and YAML text; one is added where a value can be had in no other way."""
         self.functions: list[tuple[str, tuple[Type, ...], Type]] = []
@@ -193,18 +214,16 @@ class Expressions(BinderForms):
     def _operations(self, type_: Type, scope: Scope, depth: int) -> Iterator[Producer]:
         """Every operation that returns this type, all together as likely as a few forms."""
         found: list[tuple[OpSpec, dict[str, Type]]] = []
-        for spec in usable_operations():
+        for spec, returns in _returning(type_ if isinstance(type_, Primitive) else None):
             bindings: dict[str, Type] = {}
-            returns = declared_type(spec.returns)
             if match_declared(returns, type_, bindings) and self._fill(spec, bindings):
                 found.append((spec, bindings))
         for spec, bindings in found:
-            params = [substitute(declared_type(text), bindings) for _, text in spec.params]
             share = _SELDOM if isinstance(declared_type(spec.returns), Parameter) else _OFTEN
             if spec.operator is not None and _is_infix(spec.operator):
-                yield 2 * share / len(found), partial(self._by_operator, spec.operator, params, type_, scope, depth)
+                yield 2 * share / len(found), partial(self._by_operator, spec, bindings, type_, scope, depth)
             if spec.function is not None:
-                yield share / len(found), partial(self._by_function, spec, params, type_, scope, depth)
+                yield share / len(found), partial(self._by_function, spec, bindings, type_, scope, depth)
 
     def _own_calls(self, type_: Type, scope: Scope, depth: int) -> Iterator[Producer]:
         """Calls of the node's own functions; an argument is read for its parameter."""
@@ -222,21 +241,34 @@ class Expressions(BinderForms):
         """Choose the type parameters that the result leaves open; false where none fits."""
         for name, bound in spec.type_params:
             if name not in bindings:
-                fitting = [each for each in self.pool if fits_bound(each, bound) and self._may_fill(spec, name, each)]
+                fitting = self._in_the_pool(bound, _is_in_optional(spec.name, name))
                 if not fitting:
                     return False
                 bindings[name] = self.random.choice(fitting)
+                continue
             if not fits_bound(bindings[name], bound) or not self._may_fill(spec, name, bindings[name]):
                 return False
         return True
 
+    def _in_the_pool(self, bound: str, in_optional: bool) -> list[Type]:
+        """The types of the pool that may stand for a type parameter; the pool only grows."""
+        key = (bound, in_optional, len(self.pool))
+        found = self._fitting.get(key)
+        if found is None:
+            found = self._fitting[key] = [
+                each
+                for each in self.pool
+                if fits_bound(each, bound) and not (in_optional and isinstance(each, OptionalOf))
+            ]
+        return found
+
     @staticmethod
     def _may_fill(spec: OpSpec, name: str, type_: Type) -> bool:
         """An optional of an optional is no type, so what stands in an optional is none."""
-        inside = any(declared_type(text) == OptionalOf(Parameter(name)) for _, text in spec.params)
-        return not (inside and isinstance(type_, OptionalOf))
+        return not (isinstance(type_, OptionalOf) and _is_in_optional(spec.name, name))
 
-    def _by_function(self, spec: OpSpec, params: list[Type], type_: Type, scope: Scope, depth: int) -> Term:
+    def _by_function(self, spec: OpSpec, bindings: dict[str, Type], type_: Type, scope: Scope, depth: int) -> Term:
+        params = _parameters(spec, bindings)
         if spec.name in EVALUATED:
             return self._read_later(spec, params[0], type_, scope, depth)
         left_out = self.random.randint(0, len(spec.defaults))
@@ -276,7 +308,9 @@ class Expressions(BinderForms):
             type_, (text,), level, is_open=isinstance(type_, Enum) or type_ in (INTEGER, DECIMAL, FLOAT, STRING)
         )
 
-    def _by_operator(self, operator: str, params: list[Type], type_: Type, scope: Scope, depth: int) -> Term:
+    def _by_operator(self, spec: OpSpec, bindings: dict[str, Type], type_: Type, scope: Scope, depth: int) -> Term:
+        operator, params = spec.operator, _parameters(spec, bindings)
+        assert operator is not None
         if operator in ("IS NULL", "IS NOT NULL"):
             return self._is_null(params[0], scope, depth)
         if len(params) == 1:

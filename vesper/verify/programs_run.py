@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from vesper.codegen.module import generate_module
 from vesper.compiler import Compiled, compile_source
 from vesper.diagnostics.render_full import render_full
 from vesper.diagnostics.source import SourceFile
@@ -21,6 +22,9 @@ from vesper.verify.programs_reduce import MAX_TRIES, reduce_program
 from vesper.verify.programs_text import Draft
 
 INPUTS_EACH = 20
+WRITTEN_OF = 5
+"""Of one program in so many the plain form of Python is written, too. It takes as long as all the executions of a
+program together, and here nobody runs it: that it is the traced form without its marks is shown elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,8 @@ def examine(
         if compiled is None:
             first = bag.sorted()[0]
             return ProgramFailure(seed, "refused", first.code.name, text, render_full(bag.source, first))
+        if seed % WRITTEN_OF == 0:
+            generate_module(compiled.node)  # whatever is wrong with it is raised
         # The probes of boundaries cost more than the twenty inputs that would profit from them.
         verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False)
         found = verifier.run(inputs_each, stop_after=1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, cast
 
@@ -60,7 +59,7 @@ def run_with(
         if len(asked) > MAX_REQUESTS:
             raise TooManyRequests
         step = execution.advance((respond(request),))
-    return replace(step, requests=tuple(asked))
+    return Done(step.outcome, step.marks, tuple(asked), step.is_observed, step.way) if asked else step
 
 
 # -- cases ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from vesper.compiler import Compiled
 from vesper.engines.compare import first_difference
@@ -28,9 +28,10 @@ from vesper.migration.compare.transcript import Transcript
 from vesper.migration.follow.direct_side import Broke, DirectSide, PathedProgram, Trail
 from vesper.migration.follow.follower import was_stopped
 
+if TYPE_CHECKING:
 
-class BothWays(PathedProgram, Program, Protocol):
-    """What the direct engine gives: `DirectProgram`, or one that stands in for it."""
+    class BothWays(PathedProgram, Program, Protocol):
+        """What the direct engine gives: `DirectProgram`, or one that stands in for it."""
 
 
 def _compiled_engine() -> DirectEngine:

@@ -375,12 +375,15 @@ pub struct Code {
     pub path: Option<PathOfCode>,
     /// By the place that `Switch` gives.
     pub(crate) switches: Vec<JumpTable>,
-    /// Calls that cannot fail here, by their expressions: what is above this tier needs no check for them.
-    #[allow(
-        dead_code,
-        reason = "the interpreter checks all the same: that costs it nothing"
-    )]
+    /// Calls that cannot fail here, by their expressions. The interpreter checks all the same: that costs it nothing.
     pub(crate) proven: BTreeSet<ExpressionIndex>,
+}
+
+impl Code {
+    /// True for a call that cannot fail here, though its operation may: machine code needs no check for it.
+    pub fn is_proven(&self, expression: ExpressionIndex) -> bool {
+        self.proven.contains(&expression)
+    }
 }
 
 /// Where to go on, by an integer.

@@ -61,7 +61,7 @@ fn load(file: &str) -> Program {
 fn time(program: &Program, rounds: usize) {
     let code = program.plain_code();
     let before = Instant::now();
-    let native = compile(code, &Options::default()).expect("a node that compiles");
+    let native = compile(code, None, &Options::default()).expect("a node that compiles");
     println!(
         "compiled in {:?}, {} bytes, {} guards",
         before.elapsed(),

@@ -66,6 +66,18 @@ impl Touched {
     }
 }
 
+/// True for what takes a unit of fuel.
+pub(crate) fn takes_fuel(instruction: &Instruction) -> bool {
+    matches!(
+        instruction,
+        Instruction::Spend
+            | Instruction::LoopNext { .. }
+            | Instruction::LoopNextNumeric { .. }
+            | Instruction::LoopNextEntry { .. }
+            | Instruction::LoopAdvance { .. }
+    )
+}
+
 /// What an instruction touches.
 #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
 pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {

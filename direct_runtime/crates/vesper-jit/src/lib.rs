@@ -24,14 +24,16 @@ use vesper_interp::words::Shape;
 
 mod flow;
 mod kinds;
+mod lookup;
 mod lower;
 mod machine;
 mod plan;
+mod routines;
 mod runtime;
 mod words;
 
 use lower::{Functions, Lower, Side};
-use machine::Machine;
+use machine::{Level, Machine};
 use plan::Plan;
 use runtime::{Compiled, Parts};
 
@@ -42,6 +44,9 @@ pub struct Options {
     pub fail_guard: Option<u32>,
     /// Code of more instructions is not compiled: the time that it takes grows faster than the code.
     pub max_instructions: usize,
+    /// Code without loops of so many instructions is made at the quick level: it runs once a call, and most of what a
+    /// better allocation of registers would save there is less than the time to find one.
+    pub quick_from: usize,
 }
 
 impl Default for Options {
@@ -49,6 +54,7 @@ impl Default for Options {
         Self {
             fail_guard: None,
             max_instructions: 4_000,
+            quick_from: 64,
         }
     }
 }
@@ -78,7 +84,7 @@ pub fn compile(
     options: &Options,
 ) -> Result<Box<dyn Native>, NotCompiled> {
     guarded(|| {
-        let mut arena = machine::module()?;
+        let mut arena = machine::module(level(code, options))?;
         let made = define(&mut arena, code, options, None).and_then(|(function, bytes, side)| {
             let express = expressed(&mut arena, code, shape, options, side.guards)?;
             Ok((function, bytes, side, express))
@@ -114,7 +120,7 @@ pub(crate) struct Second {
 }
 
 /// The function without a frame; nothing where a run always comes to what it leaves, or where a guard of the other is to
-/// fail, which nobody would notice otherwise.
+/// fail, which nobody would notice otherwise. Nothing of long code either: what is saved around the run is little of it.
 fn expressed(
     module: &mut JITModule,
     code: &Code,
@@ -122,7 +128,8 @@ fn expressed(
     options: &Options,
     guards: u32,
 ) -> Result<Option<Second>, NotCompiled> {
-    let Some(shape) = shape.filter(|_| options.fail_guard.is_none_or(|guard| guard >= guards)) else {
+    let is_shown = options.fail_guard.is_none_or(|guard| guard >= guards);
+    let Some(shape) = shape.filter(|_| is_shown && level(code, options) == Level::Good) else {
         return Ok(None);
     };
     let options = Options {
@@ -148,8 +155,9 @@ fn expressed(
 /// What machine code is made of, in Cranelift's notation.
 pub fn clif(code: &Code) -> Result<String, NotCompiled> {
     guarded(|| {
-        let mut module = machine::module()?;
-        let made = built(&mut module, code, &Options::default(), None);
+        let options = Options::default();
+        let mut module = machine::module(level(code, &options))?;
+        let made = built(&mut module, code, &options, None);
         machine::release(module);
         made.map(|(_, context, _)| context.func.display().to_string())
     })
@@ -158,17 +166,33 @@ pub fn clif(code: &Code) -> Result<String, NotCompiled> {
 /// The machine code in the notation of an assembler.
 pub fn asm(code: &Code) -> Result<String, NotCompiled> {
     guarded(|| {
-        let mut module = machine::module()?;
-        let made = built(&mut module, code, &Options::default(), None);
+        let options = Options::default();
+        let level = level(code, &options);
+        let mut module = machine::module(level)?;
+        let made = built(&mut module, code, &options, None);
         machine::release(module);
         let (_, mut context, _) = made?;
         context.set_disasm(true);
-        let target = machine::target()?;
+        let target = machine::target(level)?;
         let compiled = context.compile(&*target, &mut ControlPlane::default());
         let compiled =
             compiled.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {:?}", error.inner)))?;
         Ok(compiled.vcode.clone().unwrap_or_default())
     })
+}
+
+/// The level that code is made at.
+fn level(code: &Code, options: &Options) -> Level {
+    let mut all = code.instructions.iter().enumerate();
+    let is_long = code.instructions.len() >= options.quick_from;
+    let is_of_loop = |(at, one): (usize, &Instruction)| {
+        flow::takes_fuel(one) || flow::touched(code, one).jump.is_some_and(|to| to <= at)
+    };
+    if is_long && !all.any(is_of_loop) {
+        Level::Quick
+    } else {
+        Level::Good
+    }
 }
 
 /// A compiler that panics has compiled nothing.
@@ -252,6 +276,16 @@ fn built(
     let refill = module
         .declare_function(machine::REFILL, Linkage::Import, &refill)
         .map_err(refused)?;
+    let decimals = [types::I64; 4];
+    let compare = signature(module, &decimals);
+    let mut add = signature(module, &decimals);
+    add.returns.push(AbiParam::new(types::I64));
+    let add = module
+        .declare_function(machine::DECIMAL_ADD, Linkage::Import, &add)
+        .map_err(refused)?;
+    let compare = module
+        .declare_function(machine::DECIMAL_COMPARE, Linkage::Import, &compare)
+        .map_err(refused)?;
     let mut context = Context::for_function(Function::with_name_signature(
         UserFuncName::user(0, function.as_u32()),
         own,
@@ -260,6 +294,8 @@ fn built(
     let functions = Functions {
         step: module.declare_func_in_func(step, &mut context.func),
         refill: module.declare_func_in_func(refill, &mut context.func),
+        decimal_add: module.declare_func_in_func(add, &mut context.func),
+        decimal_compare: module.declare_func_in_func(compare, &mut context.func),
     };
     let call = module.declare_func_in_func(call, &mut context.func);
     let builder = FunctionBuilder::new(&mut context.func, &mut frontend);
@@ -269,6 +305,7 @@ fn built(
         builder,
         functions,
         options.fail_guard,
+        level(code, options),
         module.target_config(),
         shape.map(|shape| (shape, call)),
     )?;
@@ -284,7 +321,7 @@ fn define(
 ) -> Result<(FuncId, usize, Side), NotCompiled> {
     let (function, mut context, side) = built(module, code, options, shape)?;
     let defined = module.define_function(function, &mut context);
-    defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error}")))?;
+    defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error:?}")))?;
     let bytes = context.compiled_code().map_or(0, |code| code.code_buffer().len());
     Ok((function, bytes, side))
 }

@@ -13,8 +13,9 @@ use vesper_ir::planted;
 use crate::NotCompiled;
 use crate::flow::{Touched, of, of_loop, touched};
 use crate::kinds::{Comparison, Inline, Kind, inline};
+use crate::machine::Level;
 use crate::plan::{How, Place, Plan, State, apply};
-use crate::runtime::{Entry, Exit, FAULTED, Kept, Site, answer};
+use crate::runtime::{Entry, Exit, FAULTED, Kept, REFUSED, Site, answer};
 
 mod decimals;
 mod loops;
@@ -25,11 +26,15 @@ mod words;
 
 pub(crate) use words::Wordly;
 
+use loops::InStep;
+
 /// Functions of this crate that compiled code calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Functions {
     pub(crate) step: FuncRef,
     pub(crate) refill: FuncRef,
+    pub(crate) decimal_add: FuncRef,
+    pub(crate) decimal_compare: FuncRef,
 }
 
 /// What goes with the machine code.
@@ -67,6 +72,8 @@ pub(crate) struct Lower<'a, 'b> {
     builder: FunctionBuilder<'b>,
     functions: Functions,
     fail_guard: Option<u32>,
+    /// True where values stand in their slots between instructions, false where they stand in variables.
+    in_slots: bool,
     variables: HashMap<(usize, Kind, usize), Variable>,
     slots: BTreeMap<usize, usize>,
     side: Side,
@@ -76,6 +83,10 @@ pub(crate) struct Lower<'a, 'b> {
     memory: Value,
     fuel: Variable,
     fault: Option<Block>,
+    /// Where code stops at the exit that it is given the number of.
+    leave: Option<Block>,
+    /// Where code of the quick level stops because a function did not do what it was asked to.
+    refused: Option<Block>,
     /// Where values stand before the instruction at hand.
     state: State,
     at: usize,
@@ -87,6 +98,10 @@ pub(crate) struct Lower<'a, 'b> {
     merged: HashSet<usize>,
     /// Where there is no frame.
     words: Option<Wordly<'a>>,
+    /// True where the call at hand cannot fail.
+    is_proven: bool,
+    /// What is kept of the fuel of loops that take it in step with their items, by the place of the range.
+    in_step: HashMap<usize, InStep>,
 }
 
 /// One side of a choice: whether it is taken, and what it has computed so far.
@@ -108,6 +123,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         mut builder: FunctionBuilder<'b>,
         functions: Functions,
         fail_guard: Option<u32>,
+        level: Level,
         config: cranelift_codegen::isa::TargetFrontendConfig,
         without_frame: Option<(&'a Shape, FuncRef)>,
     ) -> Result<Side, NotCompiled> {
@@ -122,14 +138,18 @@ impl<'a, 'b> Lower<'a, 'b> {
         };
         let (context, memory, entry) = (*context, *memory, *entry);
         let fuel = builder.declare_var(types::I64);
-        let at_hand = builder.ins().load(types::I64, TRUSTED, context, 0);
-        builder.def_var(fuel, at_hand);
+        // Code of the quick level takes none.
+        if level == Level::Good {
+            let at_hand = builder.ins().load(types::I64, TRUSTED, context, 0);
+            builder.def_var(fuel, at_hand);
+        }
         let mut lower = Self {
             code,
             plan,
             builder,
             functions,
             fail_guard,
+            in_slots: level == Level::Quick,
             variables: HashMap::new(),
             slots: BTreeMap::new(),
             side: Side::default(),
@@ -139,6 +159,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             memory,
             fuel,
             fault: None,
+            leave: None,
+            refused: None,
             state: plan
                 .blocks
                 .get(&0)
@@ -149,6 +171,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             tried: None,
             merged: HashSet::new(),
             words: without_frame.map(|(shape, call)| Wordly::new(shape, call, entry)),
+            is_proven: false,
+            in_step: HashMap::new(),
         };
         for start in plan.blocks.keys() {
             let block = lower.builder.create_block();
@@ -197,8 +221,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         for (block, next, loads) in blocks {
             self.builder.switch_to_block(block);
             for kept in loads {
-                let held = self.load(kept);
-                self.hold(kept.place, kept.kind, &held);
+                self.take_loaded(kept);
             }
             let to = self.block_at(next)?;
             self.builder.ins().jump(to, &NONE);
@@ -268,11 +291,19 @@ impl<'a, 'b> Lower<'a, 'b> {
     /// An instruction with machine code of its own; true where it ended the block.
     fn inline(&mut self, instruction: &Instruction, how: &How) -> Result<bool, NotCompiled> {
         match *instruction {
-            Instruction::Call { op, out, args, .. } => {
+            Instruction::Call {
+                op,
+                out,
+                args,
+                expression,
+            } => {
                 let (result, held) = if let Some((what, kind, result)) = inline(op) {
+                    self.is_proven =
+                        planted!("jit.every_call_is_proven", self.code.is_proven(expression), true);
                     let [first, second, ..] = args;
                     (result, self.computed(what, kind, first, second)?)
                 } else {
+                    self.is_proven = false;
                     self.by_function(op, &args)?
                 };
                 self.hold(of(out), result, &held);
@@ -407,6 +438,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                     direct: false,
                     lent: None,
                     rows: None,
+                    exits: None,
                 },
                 false,
             );
@@ -433,18 +465,21 @@ impl<'a, 'b> Lower<'a, 'b> {
     /// The parts of a value in machine registers.
     fn held(&mut self, place: usize, kind: Kind) -> Held {
         (0..kind.width())
-            .map(|part| {
-                let tried = self
-                    .tried
-                    .as_ref()
-                    .and_then(|tried| tried.values.get(&(place, part)));
-                if let Some((_, value)) = tried {
-                    return *value;
-                }
-                let variable = self.variable(place, kind, part);
-                self.builder.use_var(variable)
-            })
+            .map(|part| self.held_part(place, kind, part))
             .collect()
+    }
+
+    fn held_part(&mut self, place: usize, kind: Kind, part: usize) -> Value {
+        let tried = self.tried.as_ref();
+        if let Some((_, value)) = tried.and_then(|tried| tried.values.get(&(place, part))) {
+            return *value;
+        }
+        if self.in_slots {
+            let kept = self.kept(place, kind);
+            return self.load_part(kept, part);
+        }
+        let variable = self.variable(place, kind, part);
+        self.builder.use_var(variable)
     }
 
     fn only(&mut self, place: usize, kind: Kind) -> Result<Value, NotCompiled> {
@@ -455,6 +490,11 @@ impl<'a, 'b> Lower<'a, 'b> {
         for (part, value) in held.iter().enumerate() {
             if let Some(tried) = &mut self.tried {
                 tried.values.insert((place, part), (kind, *value));
+                continue;
+            }
+            if self.in_slots {
+                let kept = self.kept(place, kind);
+                self.store_part(kept, part, *value);
                 continue;
             }
             let variable = self.variable(place, kind, part);
@@ -492,29 +532,52 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     /// Reads the slots of a value.
     fn load(&mut self, kept: Kept) -> Held {
-        (0..kept.kind.width())
-            .map(|part| {
-                let offset = offset(kept.slot + part);
-                self.builder
-                    .ins()
-                    .load(type_of(kept.kind), TRUSTED, self.memory, offset)
-            })
-            .collect()
+        let held = (0..kept.kind.width())
+            .map(|part| self.load_part(kept, part))
+            .collect();
+        if kept.kind == Kind::Range {
+            self.from_its_end(held)
+        } else {
+            held
+        }
     }
 
-    /// Writes the slots of a value.
-    fn store(&mut self, kept: Kept) {
-        let held = self.held(kept.place, kept.kind);
-        for (part, value) in held.into_iter().enumerate() {
-            let value = if kept.kind == Kind::Boolean {
-                self.builder.ins().uextend(types::I64, value)
-            } else {
-                value
-            };
-            self.builder
-                .ins()
-                .store(TRUSTED, value, self.memory, offset(kept.slot + part));
+    fn load_part(&mut self, kept: Kept, part: usize) -> Value {
+        let offset = offset(kept.slot + part);
+        let ty = type_of(kept.kind);
+        self.builder.ins().load(ty, TRUSTED, self.memory, offset)
+    }
+
+    /// Takes up what a function has put into the slots of a value.
+    fn take_loaded(&mut self, kept: Kept) {
+        if !self.in_slots {
+            let held = self.load(kept);
+            self.hold(kept.place, kept.kind, &held);
         }
+    }
+
+    /// Writes the slots of a value, unless that is where it stands.
+    fn store(&mut self, kept: Kept) {
+        if self.in_slots {
+            return;
+        }
+        let mut held = self.held(kept.place, kept.kind);
+        if kept.kind == Kind::Range {
+            held = self.from_its_next(held);
+        }
+        for (part, value) in held.into_iter().enumerate() {
+            self.store_part(kept, part, value);
+        }
+    }
+
+    fn store_part(&mut self, kept: Kept, part: usize, value: Value) {
+        let value = if kept.kind == Kind::Boolean {
+            self.builder.ins().uextend(types::I64, value)
+        } else {
+            value
+        };
+        let offset = offset(kept.slot + part);
+        self.builder.ins().store(TRUSTED, value, self.memory, offset);
     }
 
     /// Whether a comparison of two operands holds.
@@ -572,6 +635,19 @@ impl<'a, 'b> Lower<'a, 'b> {
         if let Some(block) = self.given_up() {
             return block;
         }
+        let (number, kept) = self.numbered_exit(next, state);
+        let block = self.builder.create_block();
+        self.builder.set_cold_block(block);
+        self.late.push(Late {
+            block,
+            kept,
+            then: Then::Leave(number),
+        });
+        block
+    }
+
+    /// An exit without a block of its own, and what is to be in the slots there.
+    fn numbered_exit(&mut self, next: usize, state: &State) -> (usize, Vec<Kept>) {
         let dirty = self
             .plan
             .needed
@@ -589,19 +665,12 @@ impl<'a, 'b> Lower<'a, 'b> {
             })
             .map(|(place, kind)| self.kept(place, kind))
             .collect();
-        let block = self.builder.create_block();
-        self.builder.set_cold_block(block);
         let number = self.side.exits.len();
         self.side.exits.push(Exit {
             next,
             kept: kept.clone(),
         });
-        self.late.push(Late {
-            block,
-            kept,
-            then: Then::Leave(number),
-        });
-        block
+        (number, kept)
     }
 
     /// Writes the blocks that were put off.
@@ -613,13 +682,10 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
             match then {
                 Then::Leave(number) => {
-                    let fuel = self.builder.use_var(self.fuel);
-                    self.builder.ins().store(TRUSTED, fuel, self.context, 0);
-                    let number = self
-                        .builder
-                        .ins()
-                        .iconst(types::I64, i64::try_from(number).unwrap_or(FAULTED));
-                    self.builder.ins().return_(&[number]);
+                    let number = i64::try_from(number).unwrap_or(FAULTED);
+                    let number = self.builder.ins().iconst(types::I64, number);
+                    let leave = self.leave_block();
+                    self.builder.ins().jump(leave, &[BlockArg::Value(number)]);
                 }
                 Then::GoOn(to) => {
                     let site = self.site(Site {
@@ -629,6 +695,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                         direct: false,
                         lent: None,
                         rows: None,
+                        exits: None,
                     });
                     let done = self.call_step(site);
                     let fault = self.fault_block();
@@ -636,11 +703,47 @@ impl<'a, 'b> Lower<'a, 'b> {
                 }
             }
         }
+        if let Some(refused) = self.refused.take() {
+            self.builder.switch_to_block(refused);
+            let number = self.builder.ins().iconst(types::I64, REFUSED);
+            let leave = self.leave_block();
+            self.builder.ins().jump(leave, &[BlockArg::Value(number)]);
+        }
+        if let Some(leave) = self.leave.take() {
+            self.builder.switch_to_block(leave);
+            // Before the variable is read, which may become a parameter too.
+            let number = self.builder.block_params(leave).to_vec();
+            if !self.in_slots {
+                let fuel = self.builder.use_var(self.fuel);
+                self.builder.ins().store(TRUSTED, fuel, self.context, 0);
+            }
+            self.builder.ins().return_(&number);
+        }
         if let Some(fault) = self.fault.take() {
             self.builder.switch_to_block(fault);
             let faulted = self.builder.ins().iconst(types::I64, FAULTED);
             self.builder.ins().return_(&[faulted]);
         }
+    }
+
+    fn leave_block(&mut self) -> Block {
+        if let Some(block) = self.leave {
+            return block;
+        }
+        let block = self.builder.create_block();
+        self.builder.append_block_param(block, types::I64);
+        self.leave = Some(block);
+        block
+    }
+
+    fn refused_block(&mut self) -> Block {
+        if let Some(block) = self.refused {
+            return block;
+        }
+        let block = self.builder.create_block();
+        self.builder.set_cold_block(block);
+        self.refused = Some(block);
+        block
     }
 
     fn fault_block(&mut self) -> Block {

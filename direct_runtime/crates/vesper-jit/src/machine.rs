@@ -10,6 +10,7 @@ use cranelift_module::{FuncId, default_libcall_names};
 
 use crate::NotCompiled;
 use crate::Second;
+use crate::routines::{decimal_add, decimal_compare};
 use crate::runtime::{Context, refill, step_at};
 use crate::words::{self, Expressed, call_at};
 
@@ -30,13 +31,28 @@ impl fmt::Debug for Machine {
     }
 }
 
-/// The processor that this process runs on; made once.
-pub(crate) fn target() -> Result<Arc<dyn TargetIsa>, NotCompiled> {
-    static TARGET: OnceLock<Result<Arc<dyn TargetIsa>, String>> = OnceLock::new();
-    let made = TARGET.get_or_init(|| {
+/// How much time making code may take, for how much less that running it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// Values stand in slots between instructions, so there is next to nothing to allocate and to optimise.
+    Quick,
+    /// Values stand in machine registers.
+    Good,
+}
+
+/// The processor that this process runs on; made once for each level.
+pub(crate) fn target(level: Level) -> Result<Arc<dyn TargetIsa>, NotCompiled> {
+    static QUICK: OnceLock<Result<Arc<dyn TargetIsa>, String>> = OnceLock::new();
+    static GOOD: OnceLock<Result<Arc<dyn TargetIsa>, String>> = OnceLock::new();
+    let (target, optimised, allocated) = match level {
+        Level::Quick => (&QUICK, "none", "single_pass"),
+        Level::Good => (&GOOD, "speed", "backtracking"),
+    };
+    let made = target.get_or_init(|| {
         let mut flags = settings::builder();
         let all = [
-            ("opt_level", "speed"),
+            ("opt_level", optimised),
+            ("regalloc_algorithm", allocated),
             ("is_pic", "false"),
             (
                 "enable_verifier",
@@ -59,13 +75,17 @@ pub(crate) fn target() -> Result<Arc<dyn TargetIsa>, NotCompiled> {
 pub(crate) const STEP: &str = "step_at";
 pub(crate) const REFILL: &str = "refill";
 pub(crate) const CALL: &str = "call_at";
+pub(crate) const DECIMAL_ADD: &str = "decimal_add";
+pub(crate) const DECIMAL_COMPARE: &str = "decimal_compare";
 
 /// A module for one function.
-pub(crate) fn module() -> Result<JITModule, NotCompiled> {
-    let mut builder = JITBuilder::with_isa(target()?, default_libcall_names());
+pub(crate) fn module(level: Level) -> Result<JITModule, NotCompiled> {
+    let mut builder = JITBuilder::with_isa(target(level)?, default_libcall_names());
     builder.symbol(STEP, step_at as *const u8);
     builder.symbol(REFILL, refill as *const u8);
     builder.symbol(CALL, call_at as *const u8);
+    builder.symbol(DECIMAL_ADD, decimal_add as *const u8);
+    builder.symbol(DECIMAL_COMPARE, decimal_compare as *const u8);
     Ok(JITModule::new(builder))
 }
 

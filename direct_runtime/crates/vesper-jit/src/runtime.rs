@@ -41,6 +41,8 @@ pub(crate) struct Site {
     pub(crate) lent: Option<Instruction>,
     /// What is gathered of the items where a loop is loaded.
     pub(crate) rows: Option<Rows>,
+    /// In code of the quick level: the exits before the instruction and behind it.
+    pub(crate) exits: Option<[usize; 2]>,
 }
 
 /// Where a run may begin, and what is taken into the slots for it.
@@ -72,6 +74,8 @@ pub(crate) struct Context<'a> {
     parts: &'a Parts,
     /// The rows of the loops that are under way.
     gathered: Vec<Vec<u64>>,
+    /// The exit of the last site that code is to be left at.
+    exit: Option<usize>,
     fault: Option<Fault>,
 }
 
@@ -95,6 +99,8 @@ pub(crate) mod answer {
 
 /// What compiled code returns where a function met a fault of the engine.
 pub(crate) const FAULTED: i64 = -1;
+/// What code of the quick level returns where a function did not do what it was asked to: the site knows the exit.
+pub(crate) const REFUSED: i64 = -2;
 
 const PANICKED: Fault = "the engine panicked under compiled code";
 const NO_SITE: Fault = "compiled code names a site that does not exist";
@@ -138,16 +144,19 @@ impl Native for Compiled {
             meter,
             parts: &self.parts,
             gathered: Vec::new(),
+            exit: None,
             fault: None,
         };
         let stopped = self.machine.run(&mut context, number);
         if let Some(fault) = context.fault {
             return Err(fault);
         }
-        let exit = usize::try_from(stopped)
-            .ok()
-            .and_then(|exit| self.parts.exits.get(exit));
-        let exit = exit.ok_or(NO_EXIT)?;
+        let exit = if stopped == REFUSED {
+            context.exit
+        } else {
+            usize::try_from(stopped).ok()
+        };
+        let exit = exit.and_then(|exit| self.parts.exits.get(exit)).ok_or(NO_EXIT)?;
         write_back(&self.parts, context.frame, context.slots, &exit.kept)?;
         context
             .frame
@@ -330,6 +339,20 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
 /// A panic must not go on into compiled code, which has nothing to unwind it with.
 pub(crate) extern "C" fn step_at(context: &mut Context<'_>, site: u32) -> i64 {
     let done = catch_unwind(AssertUnwindSafe(|| at_site(context, site))).unwrap_or(Err(PANICKED));
+    if let Ok(answer @ (answer::BEFORE | answer::AFTER)) = done {
+        let exits = context.parts.sites.get(site as usize).and_then(|site| site.exits);
+        context.exit = exits.map(|[before, after]| {
+            if planted!(
+                "jit.refused_is_taken_for_done",
+                answer == answer::AFTER,
+                answer == answer::BEFORE
+            ) {
+                after
+            } else {
+                before
+            }
+        });
+    }
     done.unwrap_or_else(|fault| {
         context.fault = Some(fault);
         answer::FAULT

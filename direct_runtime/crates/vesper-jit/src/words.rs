@@ -4,10 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use vesper_interp::words::{Block, CONSTANT, Express, Shape, Words};
-use vesper_ir::{Key, MAX_ARITY, MapKernels, Member, Op, SetKernels, TextKernels, Value, dispatch};
+use vesper_ir::{Key, MAX_ARITY, Member, Op, Set, TextKernels, Value, dispatch, planted};
 use vesper_kernels::Native;
 
-use crate::kinds::Kind;
+use crate::kinds::{Bits, Kind};
+use crate::lookup::Lookup;
 
 /// What a function does for compiled code.
 #[derive(Clone, Debug)]
@@ -17,11 +18,37 @@ pub(crate) enum Site {
     /// Compares two texts.
     Texts(Op),
     /// Whether a text is in a constant set, or a key of a constant map.
-    Has { constant: usize },
-    /// What a constant map has for a text.
-    At { constant: usize, kind: Kind },
+    Has(Keys),
+    /// What a constant map has for a text, by the place of its key.
+    At {
+        keys: Keys,
+        kind: Kind,
+        values: Vec<Bits>,
+    },
     /// Calls a kernel on values made of what is given.
     Kernel { op: Op, args: Vec<Arg>, gives: Kind },
+}
+
+/// The texts of a constant.
+#[derive(Clone, Debug)]
+pub(crate) enum Keys {
+    Table(Lookup),
+    /// They are many, or too much alike.
+    Set(Set),
+}
+
+impl Keys {
+    pub(crate) fn new(keys: &Set) -> Self {
+        Lookup::new(keys).map_or_else(|| Self::Set(keys.clone()), Self::Table)
+    }
+
+    #[inline]
+    fn find(&self, text: &str) -> Option<usize> {
+        match self {
+            Self::Table(table) => table.find(text),
+            Self::Set(set) => set.find(Key::Text(text)),
+        }
+    }
 }
 
 /// An argument of a kernel.
@@ -126,11 +153,17 @@ impl<'a> Room<'a> {
 
     /// Writes what a function gives; nothing where it has no form in words.
     fn give(&mut self, kind: Kind, value: &Value) -> Option<()> {
-        let bits = kind.bits(value)?;
-        for (place, bits) in self.scratch.iter_mut().zip(bits).take(kind.width()) {
-            *place = bits;
-        }
+        self.give_bits(kind, kind.bits(value)?);
         Some(())
+    }
+
+    #[inline]
+    fn give_bits(&mut self, kind: Kind, [first, second, _]: Bits) {
+        let [one, two, ..] = &mut self.scratch;
+        *one = first;
+        if kind.width() == 2 {
+            *two = second;
+        }
     }
 
     fn give_one(&mut self, bits: u64) {
@@ -145,7 +178,11 @@ impl<'a> Room<'a> {
         match site {
             Site::Length => {
                 let length = Native.text_length(self.text(first)?);
-                self.give_one(length.cast_unsigned());
+                self.give_one(planted!(
+                    "express.length_of_no_text",
+                    length.cast_unsigned(),
+                    length.cast_unsigned().saturating_sub(1)
+                ));
             }
             Site::Texts(op) => {
                 let (left, right) = (self.text(first)?, self.text(second)?);
@@ -160,21 +197,15 @@ impl<'a> Room<'a> {
                 };
                 self.give_one(u64::from(holds));
             }
-            Site::Has { constant } => {
-                let key = Key::Text(self.text(first)?);
-                let holds = match self.constants.get(*constant)? {
-                    Value::Set(members) => Native.set_is_member(key, members),
-                    Value::Map(entries) => Native.map_is_key(key, entries),
-                    _ => return None,
-                };
+            Site::Has(keys) => {
+                let place = keys.find(self.text(first)?);
+                let holds = planted!("express.first_key_is_missing", place.is_some(), place > Some(0));
                 self.give_one(u64::from(holds));
             }
-            Site::At { constant, kind } => {
-                let Value::Map(entries) = self.constants.get(*constant)? else {
-                    return None;
-                };
-                let value = Native.map_at(entries, Key::Text(self.text(first)?)).ok()?;
-                self.give(*kind, &value)?;
+            Site::At { keys, kind, values } => {
+                let place = keys.find(self.text(first)?)?;
+                let value = values.get(planted!("express.value_of_the_first_key", place, 0))?;
+                self.give_bits(*kind, *value);
             }
             Site::Kernel { op, args, gives } => {
                 let value = self.kernel(*op, args)?;

@@ -172,7 +172,7 @@ fn drawn(seed: u64) -> Program {
 
 #[test]
 fn drawn_expressions_come_to_the_same() {
-    let mut whole = 0;
+    let (mut whole, mut without_frame) = (0, 0);
     for seed in 0..60 {
         let mut random = Random(seed * 7_919 + 1);
         let (kind, ty) = KINDS[usize::try_from(seed % 4).unwrap()];
@@ -181,8 +181,14 @@ fn drawn_expressions_come_to_the_same() {
             &json!(ty),
             &expression(kind, &mut random, 4),
         ));
-        whole += same(&program, seed, 48, 4).whole;
+        let report = same(&program, seed, 48, 4);
+        whole += report.whole;
+        without_frame += report.without_frame;
     }
+    assert!(
+        without_frame > 60 * 10,
+        "only {without_frame} runs were done without a frame"
+    );
     // Most inputs are ordinary, and ordinary ones are computed without the interpreter.
     assert!(
         whole > 60 * 48,
@@ -256,7 +262,7 @@ fn of_records() -> Vec<Program> {
 fn fields_of_records_in_loops() {
     for program in of_records() {
         let report = same(&program, 5, 64, 8);
-        assert!(report.whole > 10, "only {report}");
+        assert!(report.whole > 10 && report.without_frame > 10, "only {report}");
     }
 }
 

@@ -1,10 +1,24 @@
 //! Loops through ranges, counted loops, and the fuel that rounds take.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, types};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use cranelift_frontend::Variable;
+use vesper_interp::code::{Instruction, LoopSlot};
 use vesper_ir::planted;
 
-use super::{How, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, type_of};
+use crate::flow::{of_loop, takes_fuel, touched};
+use crate::plan::constant;
+
+use super::{Held, How, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, type_of};
+
+/// How the fuel is known in a loop whose items it becomes less in step with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InStep {
+    /// How much more there is of it than of items.
+    more: Variable,
+    /// How many items are left where fuel or items are used up.
+    stop: Variable,
+}
 
 impl Lower<'_, '_> {
     /// Takes one unit of fuel, or leaves the code before the instruction at hand where there is none to be had.
@@ -34,12 +48,37 @@ impl Lower<'_, '_> {
         self.builder.set_cold_block(empty);
         self.builder.ins().brif(fuel, next, &NONE, empty, &NONE);
         self.builder.switch_to_block(empty);
-        let call = self.builder.ins().call(self.functions.refill, &[self.context]);
-        if let Some(fuel) = self.builder.inst_results(call).first().copied() {
-            self.builder.def_var(self.fuel, fuel);
-            self.builder.ins().brif(fuel, next, &NONE, exit, &NONE);
-        }
+        let fuel = self.refilled();
+        self.builder.def_var(self.fuel, fuel);
+        self.builder.ins().brif(fuel, next, &NONE, exit, &NONE);
         self.builder.switch_to_block(next);
+    }
+
+    /// Asks for more fuel. What the loop computes waits in its slots meanwhile: a call that hardly ever happens must not be
+    /// what decides where the values of a loop stand.
+    fn refilled(&mut self) -> Value {
+        let needed = self.plan.needed.get(self.at);
+        let dirty = needed.map(|needed| self.state.dirty(needed)).unwrap_or_default();
+        let mut waiting = Vec::new();
+        for (place, kind) in dirty {
+            let kept = self.kept(place, kind);
+            // Of a range only what is left changes.
+            let first = if kind == Kind::Range { 2 } else { 0 };
+            waiting.extend((first..kind.width()).map(|part| (kept, part)));
+        }
+        for (kept, part) in &waiting {
+            let value = self.held_part(kept.place, kept.kind, *part);
+            self.store_part(*kept, *part, value);
+        }
+        let call = self.builder.ins().call(self.functions.refill, &[self.context]);
+        let fuel = self.builder.inst_results(call).first().copied();
+        for (kept, part) in waiting {
+            let value = self.load_part(kept, part);
+            let variable = self.variable(kept.place, kept.kind, part);
+            self.builder.def_var(variable, value);
+        }
+        // It is declared with one result.
+        fuel.unwrap_or(self.context)
     }
 
     /// Takes one unit of the fuel that is there.
@@ -52,6 +91,138 @@ impl Lower<'_, '_> {
         self.builder.def_var(self.fuel, less);
     }
 
+    /// A range in machine registers has its end in place of what comes next, which would change in every round: nobody
+    /// may ever ask for it.
+    pub(super) fn from_its_end(&mut self, held: Held) -> Held {
+        let [next, step, left] = held.as_slice() else {
+            return held;
+        };
+        let (next, step, left) = (*next, self.known_step().unwrap_or(*step), *left);
+        let way = self.builder.ins().imul(left, step);
+        vec![self.builder.ins().iadd(next, way), step, left]
+    }
+
+    /// The same as it stands in slots.
+    pub(super) fn from_its_next(&mut self, held: Held) -> Held {
+        let [end, step, left] = held.as_slice() else {
+            return held;
+        };
+        let (end, step, left) = (*end, *step, *left);
+        let way = self.builder.ins().imul(left, step);
+        vec![self.builder.ins().isub(end, way), step, left]
+    }
+
+    /// The step of the range that the instruction at hand starts, where it is a constant.
+    fn known_step(&mut self) -> Option<Value> {
+        let Some(Instruction::LoopRange { step, .. }) = self.code.instructions.get(self.at) else {
+            return None;
+        };
+        constant(self.code, *step).filter(|kind| *kind == Kind::Integer)?;
+        self.one(*step, Kind::Integer).ok()
+    }
+
+    /// A loop through a range has started. Where nothing but its head takes fuel until it ends, fuel and items become
+    /// less in step: one of the two is counted, and the fuel is so much more than the items that are left.
+    pub(super) fn range_started(&mut self) {
+        let Some(Instruction::LoopRange { slot, .. }) = self.code.instructions.get(self.at) else {
+            return;
+        };
+        let range = of_loop(self.code, *slot);
+        self.in_step.remove(&range);
+        if !self.is_in_step(self.at, *slot) {
+            return;
+        }
+        let (more, stop) = (
+            self.builder.declare_var(types::I64),
+            self.builder.declare_var(types::I64),
+        );
+        let in_step = InStep { more, stop };
+        self.in_step.insert(range, in_step);
+        let fuel = self.builder.use_var(self.fuel);
+        self.count_in_step(in_step, range, fuel);
+    }
+
+    /// True where nothing but the head of a loop takes fuel from its start to its end, and nobody comes in from elsewhere.
+    fn is_in_step(&self, start: usize, slot: LoopSlot) -> bool {
+        let all = self.code.instructions.iter().enumerate();
+        let mut behind = all.clone().skip(start + 1);
+        let head = behind.find(|(_, one)| takes_fuel(one));
+        let Some((
+            head,
+            Instruction::LoopNext { slot: own, done, .. }
+            | Instruction::LoopNextNumeric { slot: own, done, .. },
+        )) = head
+        else {
+            return false;
+        };
+        let end = *done as usize;
+        let mut body = all.clone().skip(head + 1).take(end.saturating_sub(head + 1));
+        let is_inside = |at: usize| at > start && at < end;
+        let mut jumps = all.filter_map(|(at, one)| touched(self.code, one).jump.map(|to| (at, to)));
+        own.0 == slot.0
+            && end > head
+            && !body.any(|(_, one)| takes_fuel(one))
+            && !jumps.any(|(at, to)| is_inside(to) && !is_inside(at))
+            && !self.plan.entries.iter().any(|entry| is_inside(*entry))
+    }
+
+    /// Begins to count from so much fuel: how much more it is than the items that are left, and how many of them are left
+    /// where one of the two is used up.
+    fn count_in_step(&mut self, in_step: InStep, range: usize, fuel: Value) {
+        let left = self.held_part(range, Kind::Range, 2);
+        let more = self.builder.ins().isub(fuel, left);
+        let short = self.builder.ins().isub(left, fuel);
+        let is_short = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, fuel);
+        let none = self.builder.ins().iconst(types::I64, 0);
+        let stop = planted!(
+            "jit.items_outlast_the_fuel",
+            self.builder.ins().select(is_short, short, none),
+            none
+        );
+        let more = planted!(
+            "jit.first_round_in_step_costs_nothing",
+            more,
+            self.builder.ins().iadd_imm_s(more, 1)
+        );
+        self.builder.def_var(in_step.more, more);
+        self.builder.def_var(in_step.stop, stop);
+    }
+
+    /// The head of a loop through a range whose items and fuel become less in step; what is left of the items.
+    fn next_in_step(&mut self, in_step: InStep, range: usize, ended: Block) -> Value {
+        let left = self.held_part(range, Kind::Range, 2);
+        let more = self.builder.use_var(in_step.more);
+        let fuel = self.builder.ins().iadd(left, more);
+        self.builder.def_var(self.fuel, fuel);
+        let [taken, stops, empty] = [(); 3].map(|()| self.builder.create_block());
+        self.builder.set_cold_block(stops);
+        self.builder.set_cold_block(empty);
+        let is_forced = self.is_forced();
+        let exit = self.exit_before();
+        if is_forced {
+            let next = self.builder.create_block();
+            self.builder.ins().brif(left, exit, &NONE, next, &NONE);
+            self.builder.switch_to_block(next);
+        }
+        let stop = self.builder.use_var(in_step.stop);
+        let is_over = self.builder.ins().icmp(IntCC::Equal, left, stop);
+        self.builder.ins().brif(is_over, stops, &NONE, taken, &NONE);
+        self.builder.switch_to_block(stops);
+        self.builder.ins().brif(left, empty, &NONE, ended, &NONE);
+        self.builder.switch_to_block(empty);
+        let fuel = self.refilled();
+        self.builder.def_var(self.fuel, fuel);
+        self.count_in_step(in_step, range, fuel);
+        self.builder.ins().brif(fuel, taken, &NONE, exit, &NONE);
+        self.builder.switch_to_block(taken);
+        let left = self.held_part(range, Kind::Range, 2);
+        let more = self.builder.use_var(in_step.more);
+        let less = self.builder.ins().iadd_imm_s(left, -1);
+        let fuel = self.builder.ins().iadd(less, more);
+        self.builder.def_var(self.fuel, fuel);
+        left
+    }
+
     /// The head of a loop through a range.
     pub(super) fn next_of_range(
         &mut self,
@@ -60,30 +231,34 @@ impl Lower<'_, '_> {
         item: usize,
         done: usize,
     ) -> Result<bool, NotCompiled> {
-        let held = self.held(range, Kind::Range);
-        let [next, step, left] = held.as_slice() else {
-            return Err(NotCompiled::new("a range has other parts than three"));
-        };
-        let (next, step, left) = (*next, *step, *left);
-        let taken = self.builder.create_block();
         // Before anything of the instruction is done: where it is done with, it takes nothing.
         let ended = self.edge(done)?;
-        self.builder.ins().brif(left, taken, &NONE, ended, &NONE);
-        self.builder.switch_to_block(taken);
-        planted!("jit.items_of_ranges_cost_nothing", self.spend(), ());
+        let left = if let Some(in_step) = self.in_step.get(&range).copied() {
+            self.next_in_step(in_step, range, ended)
+        } else {
+            let taken = self.builder.create_block();
+            let left = self.held_part(range, Kind::Range, 2);
+            self.builder.ins().brif(left, taken, &NONE, ended, &NONE);
+            self.builder.switch_to_block(taken);
+            planted!("jit.items_of_ranges_cost_nothing", self.spend(), ());
+            self.held_part(range, Kind::Range, 2)
+        };
+        let held = self.held(range, Kind::Range);
+        let [end, step, _] = held.as_slice() else {
+            return Err(NotCompiled::new("a range has other parts than three"));
+        };
+        let (end, step) = (*end, *step);
+        let way = planted!("jit.ranges_go_by_one", self.builder.ins().imul(left, step), left);
+        let next = self.builder.ins().isub(end, way);
         let less = self.builder.ins().iadd_imm_s(left, -1);
-        // What comes after the last one may not fit, and is never taken.
-        let after = planted!(
-            "jit.ranges_go_by_one",
-            self.builder.ins().iadd(next, step),
-            self.builder.ins().iadd_imm_s(next, 1)
+        let variable = self.variable(range, Kind::Range, 2);
+        self.builder.def_var(variable, less);
+        let taken = planted!(
+            "jit.item_is_the_next_one",
+            next,
+            self.builder.ins().iadd(next, step)
         );
-        self.hold(range, Kind::Range, &[after, step, less]);
-        self.hold(
-            item,
-            Kind::Integer,
-            &[planted!("jit.item_is_the_next_one", next, after)],
-        );
+        self.hold(item, Kind::Integer, &[taken]);
         apply(how, &mut self.state)?;
         let to = self.edge(self.at + 1)?;
         self.builder.ins().jump(to, &NONE);
@@ -97,16 +272,17 @@ impl Lower<'_, '_> {
         items: usize,
         done: usize,
     ) -> Result<bool, NotCompiled> {
+        let taken = self.builder.create_block();
+        let ended = self.edge(done)?;
+        let left = self.held_part(items, Kind::Items, 2);
+        self.builder.ins().brif(left, taken, &NONE, ended, &NONE);
+        self.builder.switch_to_block(taken);
+        planted!("jit.items_cost_nothing", self.spend(), ());
         let held = self.held(items, Kind::Items);
         let [row, next, left] = held.as_slice() else {
             return Err(NotCompiled::new("a loop has other parts than three"));
         };
         let (row, next, left) = (*row, *next, *left);
-        let taken = self.builder.create_block();
-        let ended = self.edge(done)?;
-        self.builder.ins().brif(left, taken, &NONE, ended, &NONE);
-        self.builder.switch_to_block(taken);
-        planted!("jit.items_cost_nothing", self.spend(), ());
         let width = self.plan.rows.get(&self.at).map_or(0, |rows| rows.width);
         let row = self.builder.ins().iadd_imm_s(row, i64::from(offset(width)));
         let next = self.builder.ins().iadd_imm_s(next, 1);

@@ -19,6 +19,15 @@ impl Lower<'_, '_> {
         if kind == Kind::Decimal {
             return self.decimal(what, first, second);
         }
+        // A constant is cheapest on the right; sums and products do not mind.
+        let is_swapped = kind == Kind::Float
+            && matches!(what, Inline::Add | Inline::Multiply)
+            && first.as_register().is_none();
+        let (first, second) = if is_swapped {
+            (second, first)
+        } else {
+            (first, second)
+        };
         let left = self.one(first, kind)?;
         let right = self.one(second, kind)?;
         Ok(match (what, kind) {
@@ -83,6 +92,9 @@ impl Lower<'_, '_> {
 
     fn integer(&mut self, what: Inline, left: Value, right: Value) -> Result<Value, NotCompiled> {
         Ok(match what {
+            Inline::Add if self.is_proven => self.builder.ins().iadd(left, right),
+            Inline::Subtract if self.is_proven => self.builder.ins().isub(left, right),
+            Inline::Multiply if self.is_proven => self.builder.ins().imul(left, right),
             Inline::Add => {
                 let (sum, overflows) = self.builder.ins().sadd_overflow(left, right);
                 planted!("jit.sum_wraps", self.guard(overflows), ());

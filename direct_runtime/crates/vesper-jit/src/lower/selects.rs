@@ -141,10 +141,9 @@ impl Lower<'_, '_> {
         for (place, kind) in &choice.gives {
             let mut held = Vec::with_capacity(kind.width());
             for part in 0..kind.width() {
-                let variable = self.variable(*place, *kind, part);
                 let mut of_side = |side: &Tried| match side.values.get(&(*place, part)) {
                     Some((_, value)) => *value,
-                    None => self.builder.use_var(variable),
+                    None => self.held_part(*place, *kind, part),
                 };
                 let (first, second) = (of_side(&first), of_side(&second));
                 let value = if planted!("jit.other_side_is_taken", is_jump_if_true, !is_jump_if_true) {
@@ -214,7 +213,7 @@ impl Lower<'_, '_> {
             (self.parts(yes), self.parts(no))
             && sum == other
         {
-            let less = self.builder.ins().fneg(less);
+            let less = self.negated(less);
             let term = self.selected(condition, term, less);
             return self.builder.ins().fadd(sum, term);
         }
@@ -230,6 +229,19 @@ impl Lower<'_, '_> {
         self.builder
             .ins()
             .bitcast(types::F64, MemFlagsData::new(), chosen)
+    }
+
+    /// The opposite of a float. That of a product with a constant is the product with the opposite of it.
+    fn negated(&mut self, value: Value) -> Value {
+        if let Some((Opcode::Fmul, other, factor)) = self.parts(value)
+            && let ValueDef::Result(constant, _) = self.builder.func.dfg.value_def(factor)
+            && let InstructionData::UnaryIeee64 { imm, .. } = self.builder.func.dfg.insts[constant]
+        {
+            let opposite = -f64::from_bits(imm.bits());
+            let opposite = self.builder.ins().f64const(opposite);
+            return self.builder.ins().fmul(other, opposite);
+        }
+        self.builder.ins().fneg(value)
     }
 
     /// The operation that a value is the result of, and its two arguments.

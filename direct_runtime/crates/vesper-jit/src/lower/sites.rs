@@ -4,6 +4,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use vesper_interp::code::Instruction;
 use vesper_ir::planted;
 
+use crate::flow::takes_fuel;
 use crate::plan::Rows;
 
 use super::{How, IntCC, Kept, Kind, Lower, NONE, NotCompiled, Place, Site, Touched, answer, apply};
@@ -42,6 +43,17 @@ impl Lower<'_, '_> {
             self.builder.switch_to_block(next);
         }
         let load = site.load;
+        if self.in_slots {
+            let state = self.state.clone();
+            let (before, _) = self.numbered_exit(self.at, &state);
+            let number = self.site(Site {
+                exits: Some([before, before]),
+                ..site
+            });
+            let answer = self.call_step(number);
+            self.unless_refused(answer);
+            return;
+        }
         let number = self.site(site);
         let answer = self.call_step(number);
         let (other, next) = (self.builder.create_block(), self.builder.create_block());
@@ -56,9 +68,15 @@ impl Lower<'_, '_> {
         self.builder.ins().brif(refuses, exit, &NONE, fault, &NONE);
         self.builder.switch_to_block(next);
         if let Some(kept) = load {
-            let held = self.load(kept);
-            self.hold(kept.place, kept.kind, &held);
+            self.take_loaded(kept);
         }
+    }
+
+    /// Goes on where a function did what it was asked to. In code of the quick level.
+    fn unless_refused(&mut self, answer: Value) {
+        let (refused, next) = (self.refused_block(), self.builder.create_block());
+        self.builder.ins().brif(answer, refused, &NONE, next, &NONE);
+        self.builder.switch_to_block(next);
     }
 
     /// The call behind an instruction that reads a field for it alone.
@@ -130,6 +148,7 @@ impl Lower<'_, '_> {
                     direct: false,
                     lent: None,
                     rows: self.rows(*kind),
+                    exits: None,
                 },
                 true,
             );
@@ -147,13 +166,9 @@ impl Lower<'_, '_> {
         gives: &[(usize, Option<Kind>)],
         direct: bool,
     ) -> Result<(), NotCompiled> {
-        let takes_fuel = matches!(
-            instruction,
-            Instruction::LoopNext { .. }
-                | Instruction::LoopNextNumeric { .. }
-                | Instruction::LoopNextEntry { .. }
-                | Instruction::LoopAdvance { .. }
-        );
+        let takes_fuel = takes_fuel(instruction);
+        // A field that is read for the call alone is read again where the two are left.
+        let before = if lent.is_some() { self.at - 1 } else { self.at };
         let mut kept: Vec<Kept> = Vec::new();
         for place in reads {
             if let Place::Native { kind, dirty: true } = self.state.get(*place)
@@ -179,7 +194,6 @@ impl Lower<'_, '_> {
         for one in &kept {
             planted!("jit.functions_see_old_values", self.store(*one), ());
         }
-        let exit = self.exit_before();
         let site = Site {
             kept,
             instruction: Some(*instruction),
@@ -187,17 +201,20 @@ impl Lower<'_, '_> {
             load,
             direct,
             lent,
+            exits: None,
         };
+        let how = How::Step {
+            reads: reads.to_vec(),
+            gives: gives.to_vec(),
+            direct,
+        };
+        if self.in_slots {
+            return self.step_in_slots(site, &how, before, touched.jump);
+        }
+        let exit = self.exit_before();
         let site = self.site(site);
         let answer = self.call_step(site);
-        apply(
-            &How::Step {
-                reads: reads.to_vec(),
-                gives: gives.to_vec(),
-                direct,
-            },
-            &mut self.state,
-        )?;
+        apply(&how, &mut self.state)?;
         let (other, next) = (self.builder.create_block(), self.builder.create_block());
         self.builder.ins().brif(answer, other, &NONE, next, &NONE);
         self.builder.switch_to_block(other);
@@ -245,9 +262,45 @@ impl Lower<'_, '_> {
             planted!("jit.items_of_arrays_cost_nothing", self.take_fuel(), ());
         }
         if let Some(load) = load {
-            let held = self.load(load);
-            self.hold(load.place, load.kind, &held);
+            self.take_loaded(load);
         }
+        self.range_started();
+        Ok(())
+    }
+
+    /// The same in code of the quick level: all that the function needs is in the slots, and the site knows where to
+    /// leave the code.
+    fn step_in_slots(
+        &mut self,
+        site: Site,
+        how: &How,
+        before: usize,
+        jump: Option<usize>,
+    ) -> Result<(), NotCompiled> {
+        let state = self.state.clone();
+        let (before, _) = self.numbered_exit(before, &state);
+        apply(how, &mut self.state)?;
+        let mut state = self.state.clone();
+        if let Some(load) = site.load {
+            state.set(load.place, Place::Frame);
+        }
+        let (after, _) = self.numbered_exit(self.at + 1, &state);
+        let site = self.site(Site {
+            exits: Some([before, after]),
+            ..site
+        });
+        let answer = self.call_step(site);
+        let Some(to) = jump else {
+            self.unless_refused(answer);
+            return Ok(());
+        };
+        let (other, next) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.ins().brif(answer, other, &NONE, next, &NONE);
+        self.builder.switch_to_block(other);
+        let (to, refused) = (self.edge(to)?, self.refused_block());
+        let jumps = self.builder.ins().icmp_imm_s(IntCC::Equal, answer, answer::JUMPS);
+        self.builder.ins().brif(jumps, to, &NONE, refused, &NONE);
+        self.builder.switch_to_block(next);
         Ok(())
     }
 }

@@ -124,7 +124,12 @@ impl Lower<'_, '_> {
     /// A constant text, by its place.
     pub(super) fn text(&mut self, operand: Operand) -> Option<Value> {
         let place = operand.as_constant()?;
-        let word = CONSTANT | u64::from(place);
+        let word = CONSTANT
+            | u64::from(planted!(
+                "express.constant_text_of_the_neighbour",
+                place,
+                place ^ 1
+            ));
         Some(self.builder.ins().iconst(types::I64, word.cast_signed()))
     }
 
@@ -139,6 +144,11 @@ impl Lower<'_, '_> {
         };
         let (first, count) = (*first, *count);
         let next = self.builder.ins().iconst(types::I64, 0);
+        let count = planted!(
+            "express.last_row_is_left_out",
+            count,
+            self.builder.ins().band_imm_s(count, -2)
+        );
         self.hold(*items, Kind::Items, &[first, next, count]);
         Ok(())
     }

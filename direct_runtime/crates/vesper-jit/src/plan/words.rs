@@ -12,7 +12,7 @@ use vesper_ir::{Op, Value};
 use super::{How, Rows};
 use crate::flow::{of, of_loop, touched};
 use crate::kinds::Kind;
-use crate::words::{Arg, Site};
+use crate::words::{Arg, Keys, Site};
 
 /// A call that a function does, on words.
 #[derive(Debug)]
@@ -135,13 +135,14 @@ fn looked_up(code: &Code, op: Op, args: &[Operand]) -> Option<Asked> {
     let (site, gives) = if op == Op::MapAt {
         let values = values?;
         let kind = Kind::of(values.first()?)?;
-        values
+        let values = values
             .iter()
-            .all(|value| kind.bits(value).is_some())
-            .then_some(())?;
-        (Site::At { constant, kind }, kind)
+            .map(|value| kind.bits(value))
+            .collect::<Option<_>>()?;
+        let keys = Keys::new(keys);
+        (Site::At { keys, kind, values }, kind)
     } else {
-        (Site::Has { constant }, Kind::Boolean)
+        (Site::Has(Keys::new(keys)), Kind::Boolean)
     };
     Some(Asked {
         site,

@@ -1,8 +1,11 @@
 //! Runs a program on the interpreter and with machine code, and compares everything that can be told of the two.
 
+use std::sync::Arc;
+
 use vesper_interp::code::Code;
 use vesper_interp::native::{Native, run_on};
-use vesper_interp::{Limits, Program};
+use vesper_interp::words::{Shape, Word, Words};
+use vesper_interp::{Limits, Outcome, Program};
 use vesper_ir::Value;
 use vesper_jit::{Options, compile};
 
@@ -15,14 +18,16 @@ pub(crate) struct Report {
     /// Runs that compiled code did to the end.
     pub(crate) whole: usize,
     pub(crate) guards: usize,
+    /// Runs without a frame that gave outputs.
+    pub(crate) without_frame: usize,
 }
 
 impl std::fmt::Display for Report {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             formatter,
-            "{} runs, {} whole, {} guards",
-            self.runs, self.whole, self.guards
+            "{} runs, {} whole, {} guards, {} without a frame",
+            self.runs, self.whole, self.guards, self.without_frame
         )
     }
 }
@@ -43,6 +48,67 @@ fn told(
     )
 }
 
+/// The inputs of a run as words; nothing where one has no form there.
+fn words<'a>(shape: &Arc<Shape>, given: &'a [Value]) -> Option<Words<'a>> {
+    let mut words = Words::new(shape);
+    for (input, value) in given.iter().enumerate() {
+        if let Some(word) = Word::of(value) {
+            words.put(input, word).then_some(())?;
+            continue;
+        }
+        let Value::Array(items) = value else {
+            return None;
+        };
+        words.begin_rows(input, items.len()).then_some(())?;
+        for (number, item) in items.iter().enumerate() {
+            let Value::Record(fields) = item else {
+                return None;
+            };
+            let mut row = words.row(input, number)?;
+            for (field, value) in fields.iter().enumerate() {
+                row.put(field, Word::of(value)?).then_some(())?;
+            }
+        }
+    }
+    Some(words)
+}
+
+/// Runs the whole node without a frame, where it can be and does not give up, and compares the outputs.
+fn compare_without_frame(
+    program: &Program,
+    native: &dyn Native,
+    given: &[Value],
+    limits: Limits,
+    report: &mut Report,
+) -> Result<(), String> {
+    let Some(express) = native.express() else {
+        return Ok(());
+    };
+    let Some(mut words) = words(express.shape(), given) else {
+        return Ok(());
+    };
+    if !express.run(&mut words, limits.fuel) {
+        return Ok(());
+    }
+    report.without_frame += 1;
+    let shown = run_on(program, program.plain_code(), None, given.to_vec(), None, limits);
+    let Outcome::Returned(values) = &shown.outcome else {
+        return Err(format!(
+            "{given:?}\n  interpreter {:?}\n  without a frame it returned",
+            shown.outcome
+        ));
+    };
+    for (place, value) in values.iter().enumerate() {
+        let (expected, got) = (Word::of(value), words.output(place));
+        if format!("{expected:?}") != format!("{got:?}") {
+            return Err(format!(
+                "{given:?}, output {place}\n  interpreter     {expected:?}\n  without a frame {got:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Compares both forms on drawn inputs: as compiled, then with every guard failing in turn.
 pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize) -> Result<Report, String> {
     let mut random = Random(seed);
@@ -50,7 +116,9 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
     let all: Vec<Vec<Value>> = (0..count).map(|_| inputs(program, &mut random)).collect();
     let pathed = program.pathed_code().map_err(ToOwned::to_owned)?;
     for code in [program.plain_code(), pathed] {
-        let native = match compile(code, None, &Options::default()) {
+        let is_plain = std::ptr::eq(code, program.plain_code());
+        let shape = || program.shape().filter(|_| is_plain);
+        let native = match compile(code, shape(), &Options::default()) {
             Ok(native) => native,
             Err(why) => return Err(format!("not compiled: {why}")),
         };
@@ -62,6 +130,7 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
             };
             let (expected, _) = told(program, code, None, given, limits);
             let (got, is_whole) = told(program, code, Some(&*native), given, limits);
+            compare_without_frame(program, &*native, given, limits, &mut report)?;
             report.runs += 1;
             report.whole += usize::from(is_whole);
             if expected != got {
@@ -76,9 +145,10 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
                 fail_guard: Some(guard),
                 ..Options::default()
             };
-            let native =
-                compile(code, None, &options).map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
+            let native = compile(code, shape(), &options)
+                .map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
             for given in all.iter().take(forced) {
+                compare_without_frame(program, &*native, given, Limits::default(), &mut report)?;
                 let (expected, _) = told(program, code, None, given, Limits::default());
                 let (got, _) = told(program, code, Some(&*native), given, Limits::default());
                 if expected != got {
