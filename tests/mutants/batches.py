@@ -113,7 +113,7 @@ _ROWS = [_row(number, **_SPECIAL.get(number, {})) for number in range(60)]
 TABLES: Sequence[Rows] = [
     Rows("texts", NODE, _ROWS, _TYPES),
     Rows("views", NODE, _ROWS, {**_TYPES, "e": pa.string_view(), "t": pa.large_string()}),
-    *(Rows(f"digits {digits}", NODE, _ROWS, _TYPES, digits) for digits in (1, 2, 5, 21)),
+    *(Rows(f"digits {digits}", NODE, _ROWS, _TYPES, digits) for digits in (1, 2, 5, 18)),
     Rows("fuel", LOOP, [{"n": n} for n in (3, 9, 10, 11, 12, 0)], {"n": pa.int64()}, limits=Limits(20)),
     Rows("time", LOOP, [{"n": n} for n in (0, 3, 10)], {"n": pa.int64()}, limits=Limits(seconds=1e-9)),
 ]

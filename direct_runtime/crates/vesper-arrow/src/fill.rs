@@ -235,6 +235,8 @@ fn packed(text: &str) -> Option<(usize, u64, u64)> {
     })
 }
 
+/// No enum has so many members.
+const NO_MEMBER: u32 = u32::MAX;
 /// How many members are remembered: columns have few, and many are sooner found in the type.
 const REMEMBERED: usize = 8;
 
@@ -299,15 +301,16 @@ fn short_members<'a, O: OffsetSizeTrait>(
         let length = end.as_usize().checked_sub(start.as_usize())?;
         let eight = bytes.get(start.as_usize()..)?.first_chunk::<8>()?;
         let name = with_length(u64::from_le_bytes(*eight), length)?;
-        let found = names.iter().fold(None, |found, (known, member)| {
+        let mut found = NO_MEMBER;
+        for (known, Member(member)) in &names {
             let is_it = planted!(
                 "batch.members_by_their_first_byte",
                 *known == name,
                 *known & 0xff == name & 0xff
             );
-            if is_it { Some(*member) } else { found }
-        });
-        found.map(Word::Member)
+            found = if is_it { *member } else { found };
+        }
+        (found != NO_MEMBER).then_some(Word::Member(Member(found)))
     };
     Some(Box::new(move |block, rows| {
         let first = rows.start;
@@ -317,11 +320,19 @@ fn short_members<'a, O: OffsetSizeTrait>(
         let pairs = ends.iter().zip(ends.iter().skip(1)).enumerate();
         block.put(
             input,
-            pairs.map(|(row, (start, end))| {
-                short(*start, *end).or_else(|| of.member(array.value(first + row)).map(Word::Member))
-            }),
+            pairs
+                .map(|(row, (start, end))| short(*start, *end).or_else(|| otherwise(array, first + row, of))),
         )
     }))
+}
+
+#[cold]
+fn otherwise<'a, O: OffsetSizeTrait>(
+    array: &GenericStringArray<O>,
+    row: usize,
+    of: &EnumType,
+) -> Option<Word<'a>> {
+    of.member(array.value(row)).map(Word::Member)
 }
 
 fn of_members<'a>(input: usize, array: &'a dyn Array, of: &'a EnumType) -> Option<Fill<'a>> {

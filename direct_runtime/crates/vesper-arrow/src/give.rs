@@ -35,18 +35,22 @@ pub(crate) struct Scratch {
     flags: Vec<bool>,
 }
 
-/// What a column of this scale has for a number; nothing where that would not be the number.
-#[inline]
-fn scaled(first: u64, own: u64, scale: u16) -> Option<i128> {
-    let number = first.cast_signed();
+/// What makes a number of this scale one of the scale of its column, where it is that simple: with at most 18 zeros more,
+/// no number of 64 bits is too long for a column.
+fn factor(own: u64, scale: u16) -> Option<i64> {
     let more = planted!(
         "batch.one_zero_too_few",
-        u64::from(scale).wrapping_sub(own),
-        u64::from(scale).wrapping_sub(own).saturating_sub(1)
+        u64::from(scale).checked_sub(own)?,
+        u64::from(scale).checked_sub(own)?.saturating_sub(1)
     );
-    // With at most 18 zeros more, no number of 64 bits is too long for a column.
-    match usize::try_from(more).ok().and_then(|more| POWERS.get(more)) {
-        Some(power) => Some(i128::from(number) * i128::from(*power)),
+    POWERS.get(usize::try_from(more).ok()?).copied()
+}
+
+/// What a column of this scale has for a number; nothing where that would not be the number.
+#[cold]
+fn scaled(number: i64, own: u64, scale: u16) -> Option<i128> {
+    match factor(own, scale) {
+        Some(factor) => Some(i128::from(number) * i128::from(factor)),
         None => coefficient(
             &Decimal::new(number.into(), u16::try_from(own).ok()?).ok()?,
             scale,
@@ -67,12 +71,19 @@ impl Scratch {
             };
             let scale = *scale;
             let mut misfits = Vec::new();
+            // The rows of a column mostly have one scale: what it takes is found once.
+            let usual = block.output(output, 0).next().map_or(0, |(_, own)| own);
+            let power = factor(usual, scale);
             let words = block.output(output, 0).take(rows).enumerate();
             numbers.extend(words.map(|(row, (first, own))| {
-                scaled(first, own, scale).unwrap_or_else(|| {
-                    misfits.push(row);
-                    0
-                })
+                let number = first.cast_signed();
+                match power {
+                    Some(power) if own == usual => i128::from(number) * i128::from(power),
+                    _ => scaled(number, own, scale).unwrap_or_else(|| {
+                        misfits.push(row);
+                        0
+                    }),
+                }
             }));
             for row in misfits {
                 block.leave(planted!("batch.misfit_is_zero", row, usize::MAX));

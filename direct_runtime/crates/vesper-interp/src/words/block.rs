@@ -199,12 +199,13 @@ impl<'a> Block<'a> {
             .get(output)
             .copied()
             .unwrap_or((Form::Boolean, usize::MAX));
-        let step = shape.results.max(1);
-        let from = from.saturating_mul(step).saturating_add(at);
-        let words = self.words.results.get(from..).unwrap_or_default();
-        let seconds = words.get(form.width() - 1..).unwrap_or_default();
-        let (words, seconds) = (words.iter().step_by(step), seconds.iter().step_by(step));
-        words.copied().zip(seconds.copied())
+        let rows = self.words.results.chunks_exact(shape.results.max(1)).skip(from);
+        // The second of what has one alone is the first again: it is there, and nobody asks for it.
+        let second = at.saturating_add(form.width() - 1);
+        rows.map(move |row| match (row.get(at), row.get(second)) {
+            (Some(first), Some(second)) => (*first, *second),
+            _ => (0, 0),
+        })
     }
 
     /// The text that a word of an output stands for.
