@@ -35,7 +35,7 @@ from vesper.spec.types import (
     substitute,
     without_null,
 )
-from vesper.verify.programs_binders import BinderForms
+from vesper.verify.programs_comparisons import Asked, Comparisons
 from vesper.verify.programs_patterns import draw_pattern
 from vesper.verify.programs_terms import (
     COMPARISON,
@@ -113,7 +113,7 @@ def _parameters(spec: OpSpec, bindings: dict[str, Type]) -> list[Type]:
     return [substitute(declared_type(text), bindings) for _, text in spec.params]
 
 
-class Expressions(BinderForms):
+class Expressions(Comparisons):
     def __init__(self, types: TypeSource) -> None:
         self.types = types
         self.random = types.random
@@ -124,6 +124,7 @@ class Expressions(BinderForms):
         """Name, type and YAML text; one is added where a value can be had in no other way."""
         self.functions: list[tuple[str, tuple[Type, ...], Type]] = []
         """The node's own functions that stand above: name, parameters, result."""
+        self.asked: list[Asked] = []
         self.budget = self.random.choice(_BUDGETS)
         self.bound = 0
 
@@ -155,6 +156,8 @@ class Expressions(BinderForms):
             producers += self.forms(type_, scope, depth - 1, hint)
             producers += self.binder_forms(type_, scope, depth - 1, hint)
             producers += self._own_calls(type_, scope, depth - 1)
+            producers += self.graded(type_, scope, depth - 1, hint)
+            producers += self.comparisons(scope) if type_ == BOOLEAN else ()
         while producers:
             (chosen,) = self.random.choices(range(len(producers)), [weight for weight, _ in producers])
             try:

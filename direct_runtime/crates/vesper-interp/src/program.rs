@@ -123,7 +123,14 @@ impl Program {
 
     pub(crate) fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
         let made = self.pathed.get_or_init(|| {
-            let code = compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
+            let mut code =
+                compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
+            if self.tiering.is_some() && self.rules.has(Rule::Intervals) {
+                // The node stays as it is, because rules change its path; what they prove holds all the same.
+                code.proven = optimised(&self.unit.node, Rules::NONE.with(Rule::Intervals))
+                    .facts
+                    .proven;
+            }
             let parts = parts_of_inputs(&self.unit.node);
             let tier = Tier::new(self.tiering.clone());
             tier.loaded(&code, || None);

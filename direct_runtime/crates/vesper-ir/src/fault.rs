@@ -358,6 +358,7 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("jit.called_long_right_is_less", "comparison"),
     ("jit.called_sum_has_the_smaller_scale", "scale"),
     ("jit.called_sum_wraps", "overflow"),
+    ("jit.choice_of_constants_begins_at_zero", "control_flow"),
     ("jit.contract_is_not_looked_at", "contract"),
     ("jit.decimal_difference_turned_round", "order"),
     ("jit.decimals_compared_without_scale", "scale"),
