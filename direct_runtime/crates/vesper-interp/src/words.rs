@@ -17,6 +17,10 @@ use vesper_ir::{Node, Type, Value, planted};
 use crate::bytecode::Code;
 use crate::path::Path;
 
+mod block;
+
+pub use block::{Block, RawRows};
+
 /// Machine code of a node that takes words and gives words.
 pub trait Express: Debug + Send + Sync {
     /// How it takes its inputs and gives its outputs.
@@ -24,6 +28,11 @@ pub trait Express: Debug + Send + Sync {
 
     /// Computes the outputs, which are then in the words; false where it gives up. So many units of fuel may be spent.
     fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool;
+
+    /// The same for every row of a block that was not left out; each may spend so much.
+    fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
+        block.run_each(|words| self.run(words, fuel));
+    }
 }
 
 /// As what a value stands in words.
@@ -245,6 +254,8 @@ pub struct Words<'a> {
     arrays: Vec<(usize, Vec<u64>)>,
     texts: Vec<&'a str>,
     results: Vec<u64>,
+    /// Where the words and the results of this run begin: behind those of others where there is room for many (`Block`).
+    at: (usize, usize),
 }
 
 /// What machine code is called with.
@@ -326,6 +337,7 @@ impl<'a> Words<'a> {
             arrays: vec![(0, Vec::new()); shape.arrays],
             texts: Vec::new(),
             results: vec![0; shape.results],
+            at: (0, 0),
             shape: Arc::clone(shape),
         }
     }
@@ -347,6 +359,7 @@ impl<'a> Words<'a> {
             // In place: there is none to be mapped.
             texts: self.texts.into_iter().map(|_| "").collect(),
             results: self.results,
+            at: self.at,
         }
     }
 
@@ -446,9 +459,10 @@ impl<'a> Words<'a> {
                 }
             }
         }
+        let (at, results_at) = self.at;
         Some(Raw {
-            words: &mut self.words,
-            results: &mut self.results,
+            words: self.words.get_mut(at..at + shape.words)?,
+            results: self.results.get_mut(results_at..results_at + shape.results)?,
             texts: &self.texts,
         })
     }
@@ -457,6 +471,7 @@ impl<'a> Words<'a> {
     #[inline]
     pub fn output(&self, place: usize) -> Option<Word<'_>> {
         let (form, at) = *self.shape.outputs.get(place)?;
+        let at = self.at.1 + at;
         let first = *self.results.get(at)?;
         Some(match form {
             Form::Boolean => Word::Boolean(first != 0),
