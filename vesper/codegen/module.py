@@ -162,7 +162,9 @@ def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:
     waiting: list[object] = [*body]
     while waiting:
         each: Any = waiting.pop()
-        kind = type(each)  # exactly: asking an abstract class takes most of the time that there is to save
+        kind: type[object] = type(
+            each
+        )  # exactly: asking an abstract class takes most of the time that there is to save
         if kind is cst.Name:
             found.add(each.value)
         elif kind is list or kind is tuple:
@@ -177,7 +179,7 @@ def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:
 
 
 @cache
-def _parts(kind: type) -> tuple[str, ...]:
+def _parts(kind: type[object]) -> tuple[str, ...]:
     """Where a node of this kind has others; blanks and brackets have no names, and neither has what is no node."""
     if not issubclass(kind, cst.CSTNode):
         return ()
