@@ -174,12 +174,12 @@ def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:
         elif kind is cst.AnnAssign:  # and not the field or name that it is about
             waiting += [each.annotation, each.value]
         else:
-            waiting += [getattr(each, part) for part in _parts(kind)]
+            waiting += [getattr(each, part) for part in _parts(each.__class__)]
     return found
 
 
 @cache
-def _parts(kind: type[object]) -> tuple[str, ...]:
+def _parts(kind: type) -> tuple[str, ...]:
     """Where a node of this kind has others; blanks and brackets have no names, and neither has what is no node."""
     if not issubclass(kind, cst.CSTNode):
         return ()
