@@ -210,7 +210,7 @@ proof-service: build ## payments under load through all five modes, with a direc
 proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
 	$(BIN)/python -m tests.policies.proof
 
-proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, an hour
+proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, half an hour
 	$(BIN)/python tests/differential/campaign.py
 
 proof-mutated-documents: build ## 100,000 damaged documents through the front end; resumable, minutes
