@@ -35,7 +35,8 @@ from vesper.spec.types import (
     substitute,
     without_null,
 )
-from vesper.verify.programs_comparisons import Asked, Comparisons
+from vesper.verify.programs_binders import BinderForms
+from vesper.verify.programs_comparisons import Asked
 from vesper.verify.programs_patterns import draw_pattern
 from vesper.verify.programs_terms import (
     COMPARISON,
@@ -93,7 +94,7 @@ def usable_operations() -> tuple[OpSpec, ...]:
     return tuple(spec for spec in IMPLEMENTED.values() if _is_usable(spec))
 
 
-class Expressions(Comparisons):
+class Expressions(BinderForms):
     def __init__(self, types: TypeSource) -> None:
         self.types = types
         self.random = types.random
