@@ -49,8 +49,14 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
     let mut report = Report::default();
     let all: Vec<Vec<Value>> = (0..count).map(|_| inputs(program, &mut random)).collect();
     let pathed = program.pathed_code().map_err(ToOwned::to_owned)?;
-    for code in [program.plain_code(), pathed] {
-        let native = match compile(code, &Options::default()) {
+    // Made at the good level, and at the quick one where there is one.
+    let forms = [program.plain_code(), pathed];
+    for (code, quick_from) in forms.into_iter().flat_map(|code| [(code, usize::MAX), (code, 0)]) {
+        let made_so = Options {
+            quick_from,
+            ..Options::default()
+        };
+        let native = match compile(code, &made_so) {
             Ok(native) => native,
             Err(why) => return Err(format!("not compiled: {why}")),
         };
@@ -74,7 +80,7 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
             report.guards += 1;
             let options = Options {
                 fail_guard: Some(guard),
-                ..Options::default()
+                ..made_so
             };
             let native =
                 compile(code, &options).map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
