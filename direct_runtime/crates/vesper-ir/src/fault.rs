@@ -410,6 +410,7 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("jit.product_wraps", "overflow"),
     ("jit.ranges_go_by_one", "order"),
     ("jit.refused_is_taken_for_done", "control_flow"),
+    ("jit.rounds_in_step_have_no_limit", "off_by_one"),
     ("jit.rounds_without_items_cost_nothing", "fuel"),
     ("jit.scale_of_a_product_without_limit", "scale"),
     ("jit.side_that_is_not_taken_overflows", "guard"),

@@ -54,6 +54,8 @@ struct Late {
     block: Block,
     kept: Vec<Kept>,
     then: Then,
+    /// The loop that it is in, where the fuel is known by that.
+    in_step: Option<InStep>,
 }
 
 enum Then {
@@ -625,6 +627,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             block: between,
             kept,
             then: Then::GoOn(block),
+            in_step: None,
         });
         Ok(between)
     }
@@ -652,6 +655,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             block,
             kept,
             then: Then::Leave(number),
+            in_step: self.around(),
         });
         block
     }
@@ -685,8 +689,18 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     /// Writes the blocks that were put off.
     fn late(&mut self) {
-        while let Some(Late { block, kept, then }) = self.late.pop() {
+        while let Some(late) = self.late.pop() {
+            let Late {
+                block,
+                kept,
+                then,
+                in_step,
+            } = late;
             self.builder.switch_to_block(block);
+            if let Some(in_step) = in_step {
+                let fuel = self.fuel_in_step(in_step);
+                self.builder.def_var(self.fuel, fuel);
+            }
             for kept in &kept {
                 self.store(*kept);
             }

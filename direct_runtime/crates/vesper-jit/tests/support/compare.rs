@@ -122,7 +122,13 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
     let mut report = Report::default();
     let all: Vec<Vec<Value>> = (0..count).map(|_| inputs(program, &mut random)).collect();
     let pathed = program.pathed_code().map_err(ToOwned::to_owned)?;
-    for code in [program.plain_code(), pathed] {
+    // Made at the good level, and at the quick one where there is one.
+    let forms = [program.plain_code(), pathed];
+    for (code, quick_from) in forms.into_iter().flat_map(|code| [(code, usize::MAX), (code, 0)]) {
+        let made_so = Options {
+            quick_from,
+            ..Options::default()
+        };
         let is_plain = std::ptr::eq(code, program.plain_code());
         let shape = || {
             if is_plain {
@@ -131,7 +137,7 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
                 program.pathed_shape()
             }
         };
-        let native = match compile(code, shape(), &Options::default()) {
+        let native = match compile(code, shape(), &made_so) {
             Ok(native) => native,
             Err(why) => return Err(format!("not compiled: {why}")),
         };
@@ -156,7 +162,7 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
             report.guards += 1;
             let options = Options {
                 fail_guard: Some(guard),
-                ..Options::default()
+                ..made_so
             };
             let native = compile(code, shape(), &options)
                 .map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
