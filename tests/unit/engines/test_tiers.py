@@ -306,7 +306,8 @@ def test_verify_runs_machine_code_in_both_forms() -> None:
     assert (done.is_observed, done.way is not None) == (False, True)
     tier = program.program.tier()
     assert tier.pathed is not None
-    assert (own(program.program).entered, tier.pathed.entered) == (1, 1)
+    # Once as a form beside the other, and once as callers do, without a frame.
+    assert (own(program.program).entered, own(program.program).expressed, tier.pathed.entered) == (2, 1, 1)
     assert list(COMPARED) == ["python", "interp", "interp-optimised", "interp-unoptimised", "jit"]
 
 
