@@ -86,7 +86,7 @@ test-python: build
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-nodes: build
-	$(BIN)/vesper verify nodes --max-examples 500 --seed 1
+	$(BIN)/vesper verify nodes --max-examples 250 --seed 1
 
 # The cases come with CPython's own tests (Debian: libpython3-testsuite); without them this fails.
 decimal-cases: build ## the General Decimal Arithmetic cases on both engines, with counts
@@ -210,7 +210,7 @@ proof-service: build ## payments under load through all five modes, with a direc
 proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
 	$(BIN)/python -m tests.policies.proof
 
-proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, an hour
+proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, half an hour
 	$(BIN)/python tests/differential/campaign.py
 
 proof-mutated-documents: build ## 100,000 damaged documents through the front end; resumable, minutes

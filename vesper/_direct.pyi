@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, NoReturn, TypeAlias, TypedDict, final
+from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypedDict, final
 
 from vesper.engines.outcome import Outcome as _Outcome
 from vesper.engines.outcome import Returned as _Returned
@@ -54,6 +54,9 @@ the result; the code of a failure; the capability that is not granted; the limit
 
 _RawAdvanced: TypeAlias = tuple[Literal["blocked"], _RawRequest] | tuple[Literal["done"], _RawOutcome, _RawMarks]
 
+class _Json(Protocol):
+    def __call__(self, inputs: bytes, /, now: datetime | None = None) -> bytes: ...
+
 class _RawTier(TypedDict):
     stage: Literal["off", "cold", "queued", "installed", "resting", "refused"]
     reason: str | None
@@ -89,6 +92,7 @@ __all__ = [
     "Route",
     "Way",
     "decimal_access",
+    "dict_access",
     "journal_text",
     "operation_names",
     "tier_counters",
@@ -142,7 +146,11 @@ class Entry:
         self, inputs: dict[str, Any], key: bytes, /, now: datetime | None = None
     ) -> tuple[_Outcome, bytes, int]: ...
     def outputs(self, inputs: dict[str, Any], /, now: datetime | None = None) -> dict[str, Any]: ...
-    def json(self, inputs: bytes, /, now: datetime | None = None) -> bytes: ...
+    @property
+    def json(self) -> _Json:
+        """A function of C; `run_json` answers what is not one text as most callers write it."""
+
+    def run_json(self, inputs: bytes, /, now: datetime | None = None) -> bytes: ...
 
 @final
 class Way:
@@ -353,6 +361,9 @@ class Route:
 
 def decimal_access() -> str:
     """How decimals are read and made: `layout`, through their layout in memory, or `text: ` and why."""
+
+def dict_access() -> str:
+    """How the entries of dicts are found: `layout`, through their layout in memory, or `api: ` and why."""
 
 def operation_names() -> list[str]:
     """Every operation this build implements, sorted."""

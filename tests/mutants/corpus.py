@@ -21,7 +21,7 @@ from tests.conformance import test_regressions as regressions
 from tests.conformance import test_spec_examples as examples
 from tests.conformance.forms import typed_form
 from tests.mutants import batches
-from tests.mutants.edges import JSON_REFUSED, JSON_TAKEN, NODES, edge_questions
+from tests.mutants.edges import JSON_FLAT, JSON_REFUSED, JSON_TAKEN, NODES, edge_questions, flat
 from tests.support.nodes import compiled, expression_node, operation_node, worked_nodes, written_for_tests
 from tests.unit.engines import test_entry as entry
 from tests.unit.engines import test_fuel as fuel
@@ -247,6 +247,8 @@ def _json() -> Iterator[Question]:
     for number, (raw, kind, path) in enumerate(JSON_REFUSED):
         expected = entry.REFUSED.format(kind=kind, path=path)
         yield Question(f"json refused {number}", entry.RICH, _by_json(raw, partial(str, expected)), raw)
+    for number, (text, expected) in enumerate(JSON_FLAT):
+        yield Question(f"json flat {number}", flat(), _by_json(text.encode(), partial(str, expected)), text)
 
 
 def _by_json(text: bytes, reference: Callable[[], str]) -> Callable[[Program], Answer]:

@@ -145,6 +145,12 @@ RECORDS: list[dict[str, object]] = [
 ]
 """Inputs of `planted_failures_v1`, which takes records."""
 
+FLAT: list[dict[str, object]] = [
+    {"b": 1, "xs": []},
+    {"d": Decimal("-0.000000001"), "b": True, "xs": [{"qty": 1, "more": 0, "price": 1, "tag": "", "kind": "c"}]},
+]
+"""Inputs of `planted_flat_v1`, which takes what goes into machine code without a frame."""
+
 
 def edge_questions() -> Iterator[tuple[str, Compiled, dict[str, object]]]:
     for name, (types, text, rows) in EXPRESSIONS.items():
@@ -154,6 +160,27 @@ def edge_questions() -> Iterator[tuple[str, Compiled, dict[str, object]]]:
     failures = compiled(NODES / "planted_failures_v1.vsp")
     for number, given in enumerate(RECORDS):
         yield f"records {number}", failures, given
+    for number, given in enumerate(FLAT):
+        yield f"flat {number}", flat(), given
+
+
+def flat() -> Compiled:
+    return compiled(NODES / "planted_flat_v1.vsp")
+
+
+JSON_FLAT = [
+    (
+        '{"d":"-10.0500","e":"red","xs":[{"qty":2,"more":1,"price":"1.05","tag":"ü","kind":"b"}]}',
+        '{"kind":"returned","value":{"b":false,"d":"-10.0500","e":"red","f":0.5,"n":-5,"quantity":7,"t":"none",'
+        '"tagged":110,"worth":"2.10"}}',
+    ),
+    (
+        '{"n":-100,"d":0.001,"b":true,"t":"a","e":"green","f":1,"xs":[]}',
+        '{"kind":"returned","value":{"b":true,"d":"0.001","e":"green","f":1.0,"n":-100,"quantity":0,"t":"a",'
+        '"tagged":0,"worth":"0"}}',
+    ),
+]
+"""Texts of inputs of `planted_flat_v1`, and the answers."""
 
 
 JSON_TAKEN = [

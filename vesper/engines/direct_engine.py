@@ -130,7 +130,7 @@ class FormTier:
     exits: int
     """and how often a guard failed, so that the interpreter went on from there."""
     expressed: int
-    """How often a run without a frame gave outputs: it is not entered."""
+    """How many of those calls were run without a frame."""
     rests: int
 
 
@@ -419,6 +419,11 @@ _CODES = frozenset(code.value for code in ErrorCode)
 def decimal_access() -> str:
     """How decimals go over the boundary on this Python: `layout`, or `text: ` and why."""
     return _direct.decimal_access()
+
+
+def dict_access() -> str:
+    """How the entries of dicts are found on this Python: `layout`, or `api: ` and why."""
+    return _direct.dict_access()
 
 
 def code_stats() -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 `draw_program(seed)` gives a whole node as data; its `text()` is a `.vsp` document that the checker must accept. The
 layers below: types and literals, terms and scopes (`programs_types`, `programs_terms`); forms, comparisons, operations
-(`programs_forms`, `programs_binders`, `programs_comparisons`, `programs_expressions`); the steps of a flow
+(`programs_forms`, `programs_comparisons`, `programs_binders`, `programs_expressions`); the steps of a flow
 (`programs_flow`, `programs_effects`); the text (`programs_text`); running and reducing (`programs_run`,
 `programs_reduce`).
 """

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from vesper.spec.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Enum, Type
-from vesper.verify.programs_binders import BinderForms
-from vesper.verify.programs_forms import Producer
+from vesper.verify.programs_forms import Forms, Producer
 from vesper.verify.programs_terms import LOOSEST, NoWay, Scope, Term, hint_from, infix
 
 _EQUALITY = ("==", "!=")
@@ -36,7 +35,7 @@ class Asked:
         return all(name in scope.paths for name in self.names)
 
 
-class Comparisons(BinderForms):
+class Comparisons(Forms):
     asked: list[Asked]
     """The last comparisons of the node."""
 

@@ -35,7 +35,8 @@ from vesper.spec.types import (
     substitute,
     without_null,
 )
-from vesper.verify.programs_comparisons import Asked, Comparisons
+from vesper.verify.programs_binders import BinderForms
+from vesper.verify.programs_comparisons import Asked
 from vesper.verify.programs_patterns import draw_pattern
 from vesper.verify.programs_terms import (
     COMPARISON,
@@ -113,7 +114,7 @@ def _parameters(spec: OpSpec, bindings: dict[str, Type]) -> list[Type]:
     return [substitute(declared_type(text), bindings) for _, text in spec.params]
 
 
-class Expressions(Comparisons):
+class Expressions(BinderForms):
     def __init__(self, types: TypeSource) -> None:
         self.types = types
         self.random = types.random

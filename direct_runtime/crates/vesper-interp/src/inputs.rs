@@ -68,6 +68,7 @@ impl ProblemKind {
 }
 
 /// True for a text of more code points than a string may have.
+#[inline]
 pub fn is_too_long(text: &str) -> bool {
     // No text has more code points than bytes, and counting those is quick.
     text.len() > TEXT_LENGTH

@@ -10,9 +10,11 @@ use crate::{Limits, Outcome, Program, Room};
 
 mod read;
 mod straight;
+mod worded;
 mod write;
 
 use read::{Reading, Spelled};
+pub use worded::Worded;
 use write::Writing;
 pub(crate) use write::order_of_outputs;
 

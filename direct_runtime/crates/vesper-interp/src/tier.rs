@@ -98,7 +98,7 @@ pub struct Report {
     pub entered: u64,
     /// and how often it left what it could have done to the interpreter.
     pub exits: u64,
-    /// How often a run without a frame gave outputs.
+    /// How many of those runs were without a frame, and gave outputs.
     pub expressed: u64,
     /// How often it was put to rest.
     pub rests: u32,
@@ -196,7 +196,8 @@ impl Tier {
             stage: known.map_or(Stage::Queued, |state| state.stage.clone()),
             bytes: self.made.get().map_or(0, |made| made.bytes),
             guards: self.made.get().map_or(0, |made| made.native.guards()),
-            entered: self.entered.load(Ordering::Relaxed),
+            entered: (self.entered.load(Ordering::Relaxed))
+                .wrapping_add(self.expressed.load(Ordering::Relaxed)),
             exits: self.exits.load(Ordering::Relaxed),
             expressed: self.expressed.load(Ordering::Relaxed),
             rests: known.map_or(0, |state| state.rests),

@@ -12,9 +12,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use vesper_ir::value::Member;
-use vesper_ir::{Node, Type, Value};
+use vesper_ir::{Node, Type, Value, planted};
 
 use crate::bytecode::Code;
+use crate::path::Path;
 
 mod block;
 
@@ -142,6 +143,18 @@ pub struct RowShape {
     pub array: usize,
 }
 
+/// Where the path of a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathShape {
+    /// The register of its first word.
+    pub first: usize,
+    pub words: usize,
+    /// Where it begins, empty, among the words of the inputs.
+    pub from: usize,
+    /// Where it is left among the results.
+    pub to: usize,
+}
+
 /// How a node takes its inputs and gives its outputs.
 #[derive(Debug)]
 pub struct Shape {
@@ -153,6 +166,8 @@ pub struct Shape {
     pub outputs: Vec<(Form, usize)>,
     /// Words of all outputs.
     pub results: usize,
+    /// The words of the path, of a form that says which way a run went.
+    pub path: Option<PathShape>,
     arrays: usize,
     /// The constants of the code, for texts.
     constants: Vec<Value>,
@@ -169,6 +184,7 @@ impl Shape {
             words: 0,
             outputs: Vec::with_capacity(node.outputs.len()),
             results: 0,
+            path: None,
             arrays: 0,
             constants: code.constants.clone(),
         };
@@ -189,6 +205,16 @@ impl Shape {
             let form = Form::of(&output.ty)?;
             shape.outputs.push((form, shape.results));
             shape.results += form.width();
+        }
+        shape.path = code.path.as_ref().map(|path| PathShape {
+            first: path.first.0 as usize,
+            words: path.words,
+            from: shape.words,
+            to: shape.results,
+        });
+        if let Some(path) = shape.path {
+            shape.words += path.words;
+            shape.results += path.words;
         }
         Some(shape)
     }
@@ -274,7 +300,11 @@ fn write<'a>(form: Form, place: &mut [u64], texts: &mut Vec<&'a str>, word: Word
         (Form::Member, Word::Member(Member(place))) => u64::from(place),
         (Form::Text, Word::Text(text)) => {
             texts.push(text);
-            texts.len() as u64 - 1
+            planted!(
+                "express.text_before",
+                texts.len() as u64 - 1,
+                (texts.len() as u64).saturating_sub(2)
+            )
         }
         (Form::Decimal, Word::Decimal(coefficient, scale)) => {
             let Some([first, second]) = place
@@ -390,6 +420,24 @@ impl<'a> Words<'a> {
         })
     }
 
+    /// One more row of an array that was begun, for who does not know how many there will be.
+    #[inline]
+    pub fn add_row(&mut self, input: usize) -> Option<Row<'_, 'a>> {
+        let Some(Given::Rows(shape)) = self.shape.inputs.get(input) else {
+            return None;
+        };
+        let (counted, rows) = self.arrays.get_mut(shape.array)?;
+        let start = rows.len();
+        *counted += 1;
+        rows.resize(start + shape.width, 0);
+        Some(Row {
+            shape,
+            row: rows.get_mut(start..)?,
+            texts: &mut self.texts,
+            given: 0,
+        })
+    }
+
     /// True where every input was given.
     #[inline]
     pub fn is_whole(&self) -> bool {
@@ -439,6 +487,18 @@ impl<'a> Words<'a> {
             Form::Member => Word::Member(Member(u32::try_from(first).ok()?)),
             Form::Text => Word::Text(self.text(first)?),
         })
+    }
+
+    /// The points that the run passed; of a form that does not say, none.
+    #[inline]
+    pub fn path(&self) -> Path {
+        let words = self
+            .shape
+            .path
+            .and_then(|path| self.results.get(path.to..path.to + path.words));
+        words
+            .map(|words| Path::new(words.iter().copied()))
+            .unwrap_or_default()
     }
 
     fn text(&self, word: u64) -> Option<&str> {

@@ -117,6 +117,30 @@ impl Decimals {
         (planted!("input.scale_without_limit", scale <= MAX_SCALE, true)).then_some((coefficient, scale))
     }
 
+    /// The same of a coefficient of 64 bits, which most have.
+    #[inline]
+    pub(crate) fn short(&self, object: &Bound<'_, PyAny>) -> Option<(i64, u16)> {
+        if self.why_text.is_some() || !self.is_exact(object) {
+            return None;
+        }
+        // SAFETY: as in `raw`.
+        let (flags, exponent, length, low) = unsafe {
+            let number = &(*object.as_ptr().cast::<DecimalObject>()).number;
+            (number.flags, number.exponent, number.length, *number.words)
+        };
+        let scale = exponent.wrapping_neg().cast_unsigned();
+        if flags & SPECIAL != 0 || length != 1 || scale > usize::from(MAX_SCALE) {
+            return None;
+        }
+        let magnitude = i64::try_from(low).ok()?;
+        let coefficient = if flags & NEGATIVE != 0 {
+            -magnitude
+        } else {
+            magnitude
+        };
+        Some((coefficient, u16::try_from(scale).unwrap_or(MAX_SCALE)))
+    }
+
     /// True for an exact `Decimal` that `quick` reads whole: it drops the sign of a zero.
     pub(crate) fn is_plain(&self, object: &Bound<'_, PyAny>) -> bool {
         match self.quick(object) {
@@ -190,23 +214,54 @@ impl Decimals {
         }
     }
 
+    /// The same of a coefficient of 64 bits, without running any code of Python; nothing where only Python can make it.
+    #[inline]
+    pub(crate) fn short_object<'py>(
+        &self,
+        py: Python<'py>,
+        coefficient: i64,
+        scale: u16,
+    ) -> Option<Bound<'py, PyAny>> {
+        if self.why_text.is_some() {
+            return None;
+        }
+        let word = coefficient.unsigned_abs();
+        let digits = word.checked_ilog10().unwrap_or(0) + 1;
+        self.of_words(py, coefficient < 0, [word, 0, 0], 1, digits, scale)
+            .ok()
+    }
+
     /// A `Decimal` of these digits, put together in memory.
     ///
     /// INVARIANT: the basic size of a `Decimal` is that of `DecimalObject`.
     #[inline]
     fn made<'py>(&self, py: Python<'py>, coefficient: i128, scale: u16) -> PyResult<Bound<'py, PyAny>> {
+        let magnitude = coefficient.unsigned_abs();
+        let (words, length, digits) = match u64::try_from(magnitude) {
+            // Nearly always; to divide 128 bits takes a function.
+            Ok(word) if magnitude < WORD => ([word, 0, 0], 1, word.checked_ilog10().unwrap_or(0) + 1),
+            _ => long_words(magnitude),
+        };
+        self.of_words(py, coefficient < 0, words, length, digits, scale)
+    }
+
+    /// The same of the words of its coefficient, of which so many count, and so many digits.
+    #[inline]
+    fn of_words<'py>(
+        &self,
+        py: Python<'py>,
+        is_negative: bool,
+        words: [u64; 3],
+        length: isize,
+        digits: u32,
+        scale: u16,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let class: *mut ffi::PyTypeObject = self.class.as_ptr().cast();
         // SAFETY: the type's own `tp_alloc` gives an object with a count of one, its type set, and tracked by the
         // collector where the type asks for that; or nothing and an error.
         let object = unsafe {
             let allocate = (*class).tp_alloc.ok_or_else(no_allocator)?;
             Bound::from_owned_ptr_or_err(py, allocate(class, 0))?
-        };
-        let magnitude = coefficient.unsigned_abs();
-        let (words, length, digits) = match u64::try_from(magnitude) {
-            // Nearly always; to divide 128 bits takes a function.
-            Ok(word) if magnitude < WORD => ([word, 0, 0], 1, word.checked_ilog10().unwrap_or(0) + 1),
-            _ => long_words(magnitude),
         };
         // SAFETY: the object was just made, is exactly a `Decimal` of the size of this struct, and nobody else has it.
         // The words lie in the object itself, where `_decimal` has them for short numbers, and it never frees those.
@@ -216,7 +271,7 @@ impl Decimals {
             let [low, middle, high] = words;
             (*made).own_words = [low, middle, high, 0];
             (*made).number = Mpd {
-                flags: STATIC | if coefficient < 0 { NEGATIVE } else { 0 },
+                flags: STATIC | if is_negative { NEGATIVE } else { 0 },
                 exponent: -isize::try_from(scale).unwrap_or(0),
                 digits: isize::try_from(digits).unwrap_or(0),
                 length,

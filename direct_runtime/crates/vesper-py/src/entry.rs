@@ -1,7 +1,9 @@
 //! The shortest ways into a node: an outcome object, the bare outputs, or JSON text, without a Python function between.
 
+use pyo3::Borrowed;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 use vesper_interp::Outcome;
@@ -11,6 +13,7 @@ use crate::outcome::{bad_input, fault};
 use crate::program::{Program, as_dict, limits};
 use crate::swift::Swift;
 use crate::watch::watched;
+use crate::way::Definition;
 
 /// A node without effects, as it is called many times.
 #[pyclass(frozen, module = "vesper._direct")]
@@ -103,9 +106,15 @@ impl Entry {
         }
     }
 
-    /// The outcome of an execution on the inputs in a JSON text, as canonical JSON.
+    /// The outcome of an execution on the inputs in a JSON text, as canonical JSON: a function of C.
+    #[getter]
+    fn json<'py>(entry: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        JSON.bind(entry.as_any())
+    }
+
+    /// What `json` does where a call is more than one text, or that is not as most callers write it.
     #[pyo3(signature = (inputs, /, now = None))]
-    fn json<'py>(
+    fn run_json<'py>(
         &self,
         py: Python<'py>,
         inputs: &Bound<'py, PyBytes>,
@@ -150,6 +159,11 @@ impl Entry {
         let inputs = as_dict(inputs)?;
         program.refuse_effects()?;
         let now = program.now(now)?;
+        match guarded(|| program.expressly(py, inputs.as_any().as_borrowed())) {
+            Ok(Some(outputs)) => return Ok(Ended::Returned(outputs)),
+            Ok(None) => {}
+            Err(message) => return Ok(Ended::Otherwise(fault(py, &message)?)),
+        }
         let shown = program.shown();
         // A node that has room needs no time of its start.
         if let Some(mut room) = program.room(py) {
@@ -173,6 +187,56 @@ impl Entry {
             Ok(Err(problems)) => Ended::Otherwise(bad_input(py, &problems)?),
             Err(message) => Ended::Otherwise(fault(py, &message)?),
         })
+    }
+}
+
+static JSON: Definition = Definition::new(ffi::PyMethodDef {
+    ml_name: c"run_json".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer {
+        PyCFunctionFastWithKeywords: json,
+    },
+    ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+    ml_doc:
+        c"run_json($self, inputs, /, now=None)\n--\n\nInputs as JSON text to the outcome as canonical JSON."
+            .as_ptr(),
+});
+
+/// `Entry.json` as Python calls it: by hand, because what PyO3 puts around a method costs as much as a short node. With
+/// one argument that is what most callers give it is answered here, and otherwise by `Entry.run_json`.
+unsafe extern "C" fn json(
+    entry: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls this, with the lock held, and holds all objects until it comes back; there are as many
+    // arguments as it says. `Entry::json` made the function, with an entry.
+    let (py, own, first) = unsafe {
+        let py = Python::assume_attached();
+        let own = Borrowed::from_ptr(py, entry).cast_unchecked::<Entry>();
+        let is_usual = count == 1 && names.is_null();
+        (py, own, is_usual.then(|| Borrowed::from_ptr(py, *arguments)))
+    };
+    if let Some(Ok(text)) = first.map(|first| first.cast::<PyBytes>()) {
+        match guarded(|| own.get().program.get().json_expressly(py, text.as_bytes())) {
+            Ok(Some(answer)) => return answer.into_ptr(),
+            Ok(None) => {}
+            Err(message) => {
+                let answer = vesper_interp::json::fault(&message);
+                return PyBytes::new(py, answer.as_bytes()).into_ptr();
+            }
+        }
+    }
+    // As it was called, and as PyO3 does it: it knows how arguments are given, and what to say where they are not.
+    // SAFETY: as above; a name that is alive, and the arguments that Python gave. A new object, or nothing and an error.
+    unsafe {
+        let method = ffi::PyObject_GetAttr(entry, intern!(py, "run_json").as_ptr());
+        if method.is_null() {
+            return method;
+        }
+        let answer = ffi::PyObject_Vectorcall(method, arguments, count.unsigned_abs(), names);
+        ffi::Py_DECREF(method);
+        answer
     }
 }
 

@@ -1,9 +1,9 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
 //! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
-//! is one that waits for effects, `entry` and `way` the short ways in, with `swift` and `rooms`, `route` that of a node
-//! that is being moved over, with what it needs (`exact`, `flight`, `gathered`, `follower`), `batch` that of tables, and
-//! `tier` says when machine code is made. No meaning lives here.
+//! is one that waits for effects, `entry` and `way` the short ways in, with `swift`, `express`, `dicts` and
+//! `rooms`, `route` that of a node that is being moved over, with what it needs (`exact`, `flight`, `gathered`,
+//! `follower`), `batch` that of tables, and `tier` says when machine code is made. No meaning lives here.
 
 #[allow(unsafe_code, reason = "takes over tables by their addresses")]
 mod batch;
@@ -11,10 +11,17 @@ mod composed;
 mod convert;
 #[allow(unsafe_code, reason = "reads and makes objects of a type that has no C API")]
 mod decimals;
+#[allow(unsafe_code, reason = "reads what stands in dicts, and writes into its own")]
+mod dicts;
 #[allow(unsafe_code, reason = "makes outcome objects without calling Python")]
 mod entry;
 mod exact;
 mod execution;
+#[allow(
+    unsafe_code,
+    reason = "reads lists and texts, and fills dicts, without taking hold of what is in them"
+)]
+mod express;
 #[allow(unsafe_code, reason = "counts in memory that a file is mapped to")]
 mod flight;
 mod follower;
@@ -102,6 +109,8 @@ mod _direct {
     use super::batch::Batches;
     #[pymodule_export]
     use super::decimals::decimal_access;
+    #[pymodule_export]
+    use super::dicts::dict_access;
     #[pymodule_export]
     use super::entry::Entry;
     #[pymodule_export]

@@ -19,6 +19,7 @@ use crate::IrRejected;
 use crate::composed::Conversion;
 use crate::convert::{any_scalar, to_dict};
 use crate::execution::{Begun, Execution, Way, misuse};
+use crate::express::Expressway;
 use crate::gather::gather;
 use crate::outcome::{Named, Shown, bad_input, fault};
 use crate::rooms::Waiting;
@@ -36,8 +37,9 @@ pub(crate) struct Program {
     shapes: Shapes,
     /// True where no input runs code of Python while it is read.
     has_plain_inputs: bool,
-    waiting: Waiting,
-    waiting_pathed: Waiting,
+    waiting: Waiting<Room>,
+    waiting_pathed: Waiting<Room>,
+    expressway: Expressway,
 }
 
 /// The converted inputs, or what is wrong with them.
@@ -96,6 +98,7 @@ impl Program {
         let outputs = node.outputs.iter().map(|output| (&output.name, &output.ty));
         let outputs = Named::new(py, &shapes, outputs);
         Ok(Self {
+            expressway: Expressway::new(py, &inputs, &outputs)?,
             compiled,
             has_plain_inputs: inputs.shapes.iter().all(|shape| shape.is_plain),
             inputs,
@@ -451,6 +454,10 @@ impl Program {
     #[inline]
     pub(crate) fn put_back_pathed(&self, py: Python<'_>, room: Box<Room>) {
         self.waiting_pathed.put(py, room);
+    }
+
+    pub(crate) fn expressway(&self) -> &Expressway {
+        &self.expressway
     }
 
     pub(crate) fn inputs(&self) -> &Named {

@@ -21,6 +21,7 @@ use vesper_ir::{Member, Type, Value, planted};
 use crate::composed::MAX_ENTRIES;
 use crate::convert::to_python;
 use crate::decimals::{Decimals, decimals};
+use crate::dicts::{Entries, Layout};
 use crate::outcome::Named;
 use crate::program::Program;
 use crate::shapes::{Fields, Parts, Shape};
@@ -108,8 +109,10 @@ impl Program {
         let Named { names, shapes } = self.inputs();
         let reader = Reader {
             decimals: decimals(py)?,
+            layout: self.expressway().layout(),
         };
         let given = entries(
+            reader.layout,
             inputs.as_borrowed(),
             names,
             |name| self.place_of_input(name),
@@ -166,30 +169,27 @@ impl Program {
 /// Calls `each` with the place of every entry's name and its value, until it says no; which places were given, bit by
 /// bit, or nothing where a key is no declared name, or one comes twice.
 #[inline]
-fn entries<'a, 'py>(
+pub(crate) fn entries<'a, 'py>(
+    layout: Option<Layout>,
     dict: Borrowed<'a, 'py, PyDict>,
     names: &[Py<PyString>],
     find: impl Fn(&str) -> Option<usize>,
     mut each: impl FnMut(usize, Borrowed<'a, 'py, PyAny>) -> bool,
 ) -> Option<u64> {
     let py = dict.py();
-    let length = dict.len();
-    if names.len() > MOST_NAMES || length > names.len() {
+    // Nothing in this loop runs code of Python, nor does `each`.
+    let mut entries = Entries::of(dict, layout);
+    if names.len() > MOST_NAMES || entries.len() > names.len() {
         return None;
     }
     let mut given = 0_u64;
-    let mut cursor: ffi::Py_ssize_t = 0;
-    let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
-    for position in 0..length {
-        // SAFETY: the dict is alive, this thread is attached, and nothing in this loop runs code of Python.
-        if unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut cursor, &raw mut key, &raw mut value) } == 0 {
-            return None;
-        }
+    for position in 0..entries.len() {
+        let (key, value) = entries.next()?;
         let place = match names.get(position) {
             // Callers mostly write the names in their source, in declared order: then the key is the very string that
             // was interned here.
             Some(name) if name.as_ptr() == key => position,
-            // SAFETY: an entry that `PyDict_Next` just found: the dict holds its key.
+            // SAFETY: an entry that was just found: the dict holds its key.
             _ => elsewhere(unsafe { Borrowed::from_ptr_or_opt(py, key) }?, names, &find)?,
         };
         // At most `MOST_NAMES`, so that nothing is cut off.
@@ -198,8 +198,7 @@ fn entries<'a, 'py>(
             return None;
         }
         given |= bit;
-        // SAFETY: as above: the dict holds the value.
-        if !each(place, unsafe { Borrowed::from_ptr_or_opt(py, value) }?) {
+        if !each(place, value) {
             return None;
         }
     }
@@ -208,7 +207,7 @@ fn entries<'a, 'py>(
 
 /// The bits of so many places.
 #[inline]
-fn all(places: usize) -> u64 {
+pub(crate) fn all(places: usize) -> u64 {
     if places >= MOST_NAMES {
         u64::MAX
     } else {
@@ -234,6 +233,7 @@ fn elsewhere(
 /// Reads objects of plain shapes, each of the very type that most callers give.
 struct Reader<'a> {
     decimals: &'a Decimals,
+    layout: Option<Layout>,
 }
 
 impl Reader<'_> {
@@ -357,6 +357,7 @@ impl Reader<'_> {
         let mut values = Fresh::new(fields.shapes.len());
         let places = values.places();
         let given = entries(
+            self.layout,
             dict,
             &fields.names,
             |name| fields.of.place(name),
@@ -387,7 +388,7 @@ fn text_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a str> {
 
 /// An exact integer of at most 64 bits.
 #[inline]
-fn integer(object: Borrowed<'_, '_, PyAny>) -> Option<i64> {
+pub(crate) fn integer(object: Borrowed<'_, '_, PyAny>) -> Option<i64> {
     if object.get_type_ptr() != PyInt::type_object_raw(object.py()) {
         return None;
     }

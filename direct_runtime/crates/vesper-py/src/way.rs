@@ -44,12 +44,7 @@ impl Way {
     /// A dict of inputs to a dict of outputs; for what ends otherwise `ended` is asked.
     #[getter]
     fn call<'py>(way: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: the definition lives as long as the process, and nobody writes to it; the function holds the way, and
-        // gives it to `call` as its first argument. A new object, or nothing and an error.
-        unsafe {
-            let made = ffi::PyCFunction_NewEx(CALL.0.get(), way.as_ptr(), std::ptr::null_mut());
-            Bound::from_owned_ptr_or_err(way.py(), made)
-        }
+        CALL.bind(way.as_any())
     }
 
     /// The outputs for each of these inputs, in their order. The first that ends otherwise goes to `ended`; what that
@@ -61,9 +56,9 @@ impl Way {
         let mut place = 0;
         // Not by its length: what `ended` runs may change the list.
         while let Ok(inputs) = many.get_item(place) {
-            let answer = match guarded(|| self.swiftly(py, &inputs)) {
-                Ok(Ok(Swift::Returned(outputs))) => Ok(outputs.into_any()),
-                ran => self.otherwise(&inputs, ran),
+            let answer = match self.shortly(py, inputs.as_borrowed()) {
+                Ok(outputs) => Ok(outputs.into_any()),
+                Err(ran) => self.otherwise(&inputs, ran),
             };
             match answer {
                 Ok(answer) => answers.append(answer)?,
@@ -88,8 +83,28 @@ impl Way {
     }
 }
 
+/// What a run came to that is not simply the outputs; the outer error is what it panicked with.
+type Otherwise<'py> = Result<PyResult<Swift<'py>>, String>;
+
 impl Way {
-    /// The usual case. The room is dropped where this panics.
+    /// The outputs by the shortest way that there is for these inputs. No panic gets past this.
+    #[inline]
+    fn shortly<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Borrowed<'_, 'py, PyAny>,
+    ) -> Result<Bound<'py, PyDict>, Otherwise<'py>> {
+        match guarded(|| self.program.get().expressly(py, inputs)) {
+            Ok(Some(outputs)) => Ok(outputs),
+            Ok(None) => match guarded(|| self.swiftly(py, &inputs)) {
+                Ok(Ok(Swift::Returned(outputs))) => Ok(outputs),
+                ran => Err(ran),
+            },
+            Err(message) => Err(Err(message)),
+        }
+    }
+
+    /// The usual case where there is no machine code without a frame. The room is dropped where this panics.
     #[inline]
     fn swiftly<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<Swift<'py>> {
         let program = self.program.get();
@@ -107,11 +122,7 @@ impl Way {
     /// Everything else: inputs of unusual form are converted by all the rules, and what did not return is told to
     /// `ended`.
     #[cold]
-    fn otherwise<'py>(
-        &self,
-        inputs: &Bound<'py, PyAny>,
-        ran: Result<PyResult<Swift<'py>>, String>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn otherwise<'py>(&self, inputs: &Bound<'py, PyAny>, ran: Otherwise<'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
         let program = self.program.get();
         let shown = program.shown();
@@ -139,20 +150,36 @@ impl Way {
     }
 }
 
-/// What Python knows of `call`.
-struct Definition(UnsafeCell<ffi::PyMethodDef>);
+/// What Python knows of a function that is called by hand.
+pub(crate) struct Definition(UnsafeCell<ffi::PyMethodDef>);
+
+impl Definition {
+    pub(crate) const fn new(definition: ffi::PyMethodDef) -> Self {
+        Self(UnsafeCell::new(definition))
+    }
+
+    /// A function of Python that is called with this object as its first argument, and holds it.
+    pub(crate) fn bind<'py>(&'static self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the definition lives as long as the process, and nobody writes to it. A new object, or nothing and an
+        // error.
+        unsafe {
+            let made = ffi::PyCFunction_NewEx(self.0.get(), object.as_ptr(), std::ptr::null_mut());
+            Bound::from_owned_ptr_or_err(object.py(), made)
+        }
+    }
+}
 
 // SAFETY: nobody writes to it, here or in Python, which only reads definitions.
 unsafe impl Sync for Definition {}
 
-static CALL: Definition = Definition(UnsafeCell::new(ffi::PyMethodDef {
+static CALL: Definition = Definition::new(ffi::PyMethodDef {
     ml_name: c"call".as_ptr(),
     ml_meth: ffi::PyMethodDefPointer { PyCFunction: call },
     ml_flags: ffi::METH_O,
     ml_doc:
         c"call($self, inputs, /)\n--\n\nA dict of inputs to a dict of outputs; what ends otherwise is raised."
             .as_ptr(),
-}));
+});
 
 /// `Way.call` as Python calls it: by hand, because what PyO3 puts around a method costs as much as a short node.
 unsafe extern "C" fn call(way: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -> *mut ffi::PyObject {
@@ -165,9 +192,9 @@ unsafe extern "C" fn call(way: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -
     // SAFETY: `Way::call` made the function, with a way.
     let way = unsafe { way.cast_unchecked::<Way>() }.get();
     // No panic gets past this: it would end the process.
-    let ran = match guarded(|| way.swiftly(py, &inputs)) {
-        Ok(Ok(Swift::Returned(outputs))) => return outputs.into_ptr(),
-        ran => ran,
+    let ran = match way.shortly(py, inputs) {
+        Ok(outputs) => return outputs.into_ptr(),
+        Err(ran) => ran,
     };
     // From here on as PyO3 does it: it counts who is attached, to know when objects may be let go.
     Python::attach(|py| {

@@ -41,27 +41,27 @@ pub(super) fn inputs(declared: &[Input], text: &[u8], places: &mut [Value]) -> O
     Some(())
 }
 
-struct Reader<'a> {
-    text: &'a [u8],
-    at: usize,
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a [u8],
+    pub(super) at: usize,
 }
 
 /// A number as it is spelled.
 #[derive(Clone, Copy)]
-struct Spelled {
-    coefficient: i64,
-    scale: u16,
-    is_whole: bool,
+pub(super) struct Spelled {
+    pub(super) coefficient: i64,
+    pub(super) scale: u16,
+    pub(super) is_whole: bool,
 }
 
 impl<'a> Reader<'a> {
     #[inline]
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
     #[inline]
-    fn take(&mut self, byte: u8) -> Option<()> {
+    pub(super) fn take(&mut self, byte: u8) -> Option<()> {
         if self.peek()? != byte {
             return None;
         }
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn white_space(&mut self) {
+    pub(super) fn white_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
 
     /// Takes this text if it comes next.
     #[inline]
-    fn word(&mut self, word: &[u8]) -> Option<()> {
+    pub(super) fn word(&mut self, word: &[u8]) -> Option<()> {
         if !self.text.get(self.at..)?.starts_with(word) {
             return None;
         }
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
 
     /// What is between quotes, where nothing in it is escaped or may not be there. It may be no UTF-8.
     #[inline]
-    fn quoted(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn quoted(&mut self) -> Option<&'a [u8]> {
         self.take(b'"')?;
         let rest = self.text.get(self.at..)?;
         let length = rest
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         Some(inside)
     }
 
-    fn string(&mut self) -> Option<&'a str> {
+    pub(super) fn string(&mut self) -> Option<&'a str> {
         std::str::from_utf8(self.quoted()?).ok()
     }
 
@@ -280,9 +280,46 @@ impl<'a> Reader<'a> {
             .then_some(values)
     }
 
+    /// What is spelled next that is a JSON number without an exponent, in one go; nothing for others, and for long
+    /// ones. What stands behind it is looked at by who goes on.
+    #[inline]
+    pub(super) fn digits(&mut self) -> Option<Spelled> {
+        let is_negative = self.take(b'-').is_some();
+        let (mut magnitude, mut length, mut point) = (0_i64, 0, None);
+        let rest = self.text.get(self.at..)?;
+        for byte in rest {
+            let digit = byte.wrapping_sub(b'0');
+            if digit < 10 {
+                // More digits than fit are refused below.
+                magnitude = magnitude.wrapping_mul(10).wrapping_add(i64::from(digit));
+            } else if *byte == b'.' && point.is_none() {
+                point = Some(length);
+            } else {
+                break;
+            }
+            length += 1;
+        }
+        let whole = point.unwrap_or(length);
+        let scale = point.map_or(0, |point| length - point - 1);
+        // As in `spelled`.
+        if whole == 0
+            || whole + scale > MOST_DIGITS
+            || (point.is_some() && scale == 0)
+            || (whole > 1 && rest.first() == Some(&b'0'))
+        {
+            return None;
+        }
+        self.at += length;
+        Some(Spelled {
+            coefficient: if is_negative { -magnitude } else { magnitude },
+            scale: u16::try_from(scale).ok()?,
+            is_whole: point.is_none(),
+        })
+    }
+
     /// The text of a number, and what it spells.
     #[inline]
-    fn number(&mut self) -> Option<(&'a [u8], Spelled)> {
+    pub(super) fn number(&mut self) -> Option<(&'a [u8], Spelled)> {
         let rest = self.text.get(self.at..)?;
         let length = rest
             .iter()

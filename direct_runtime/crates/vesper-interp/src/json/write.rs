@@ -178,7 +178,7 @@ fn fields<'a>(entries: impl Iterator<Item = ((&'a str, &'a Type), &'a Value)>, o
 }
 
 /// The canonical form of a value. Goes as deep as the type does, which is limited.
-fn canonical(ty: &Type, value: &Value, out: &mut String) {
+pub(super) fn canonical(ty: &Type, value: &Value, out: &mut String) {
     match (ty, value) {
         // Of an optional; or of an output that is not there, where a node ends with an error.
         (_, Value::Null) => out.push_str("null"),
@@ -252,7 +252,7 @@ fn canonical(ty: &Type, value: &Value, out: &mut String) {
 }
 
 /// Plain notation with so many digits after the point: what `Decimal` writes, without the machinery of formats.
-fn plain(coefficient: i128, scale: u16, out: &mut String) {
+pub(super) fn plain(coefficient: i128, scale: u16, out: &mut String) {
     let Ok(mut rest) = u64::try_from(coefficient.unsigned_abs()) else {
         if let Ok(number) = Decimal::new(coefficient, scale) {
             let _ = write!(out, "{number}");

@@ -252,14 +252,15 @@ impl Lower<'_, '_> {
             let apart = yes.wrapping_sub(no);
             if apart > 0 && apart.count_ones() == 1 {
                 let is = self.builder.ins().uextend(types::I64, condition);
-                let more = self
-                    .builder
-                    .ins()
-                    .ishl_imm_s(is, i64::from(apart.trailing_zeros()));
-                return self
-                    .builder
-                    .ins()
-                    .iadd_imm_s(more, planted!("jit.choice_of_constants_begins_at_zero", no, 0));
+                let no = planted!("jit.choice_of_constants_begins_at_zero", no, 0);
+                let places = i64::from(apart.trailing_zeros());
+                // Two bits side by side are the same number further left.
+                if no % apart == 0 {
+                    let either = self.builder.ins().iadd_imm_s(is, no / apart);
+                    return self.builder.ins().ishl_imm_s(either, places);
+                }
+                let more = self.builder.ins().ishl_imm_s(is, places);
+                return self.builder.ins().iadd_imm_s(more, no);
             }
         }
         self.builder.ins().select(condition, yes, no)

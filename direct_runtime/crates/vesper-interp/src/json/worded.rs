@@ -1,0 +1,455 @@
+//! JSON text straight into the words of a run without a frame, and what it returns straight out of them into text.
+//!
+//! As in `straight` nothing is refused here: where a text is not as most callers write it this gives up, and who called
+//! begins again in the ordinary way. What does not change from one text to the next is spelled out once: names with
+//! their quotes, members of enums, all that stands between two outputs.
+
+use vesper_ir::json::quote;
+use vesper_ir::limits::ITEMS;
+use vesper_ir::node::Input;
+use vesper_ir::{Member, Node, Type, Value, planted};
+
+use super::read::number;
+use super::straight::Reader;
+use super::write::{canonical, order_of_outputs, plain};
+use crate::inputs::{Given as GivenText, convert, is_too_long};
+use crate::words::{Form, Given, Row, Shape, Word, Words};
+
+/// How the inputs and outputs of a node that is run without a frame stand in JSON.
+#[derive(Debug)]
+pub struct Worded {
+    inputs: Vec<Key>,
+    /// What is put for an input that is not given.
+    defaults: Vec<Option<Value>>,
+    /// In the order of their names.
+    outputs: Vec<Output>,
+    /// What stands behind the last output.
+    end: &'static [u8],
+}
+
+/// A name, and what stands under it.
+#[derive(Debug)]
+struct Key {
+    name: Box<str>,
+    /// With its quotes and the colon, as it is mostly written.
+    spelled: Box<[u8]>,
+    ty: Type,
+    of: Of,
+}
+
+#[derive(Debug)]
+enum Of {
+    Value(Form),
+    Rows(Vec<Key>),
+}
+
+#[derive(Debug)]
+struct Output {
+    place: usize,
+    ty: Type,
+    /// All that stands between the output before and this one, with its name.
+    before: Box<[u8]>,
+    /// With their quotes.
+    members: Vec<Box<[u8]>>,
+}
+
+impl Key {
+    fn new(name: &str, ty: &Type, of: Of) -> Self {
+        Self {
+            name: name.into(),
+            spelled: format!("\"{name}\":").into_bytes().into(),
+            ty: ty.clone(),
+            of,
+        }
+    }
+
+    fn of_input(input: &Input, given: &Given) -> Self {
+        let of = match (given, &input.ty) {
+            (Given::Value { form, .. }, _) => Of::Value(*form),
+            (Given::Rows(rows), Type::Array(of)) => Of::Rows(match &**of {
+                Type::Record(record) => (record.fields().iter().zip(&rows.fields))
+                    .map(|(field, (form, _))| Self::new(&field.name, &field.ty, Of::Value(*form)))
+                    .collect(),
+                _ => Vec::new(),
+            }),
+            (Given::Rows(_), _) => Of::Rows(Vec::new()),
+        };
+        Self::new(&input.name, &input.ty, of)
+    }
+}
+
+/// The inputs of a run, or a row of an array of records.
+trait Sink<'a> {
+    fn put(&mut self, place: usize, word: Word<'a>) -> bool;
+}
+
+impl<'a> Sink<'a> for Words<'a> {
+    #[inline]
+    fn put(&mut self, place: usize, word: Word<'a>) -> bool {
+        Words::put(self, place, word)
+    }
+}
+
+impl<'a> Sink<'a> for Row<'_, 'a> {
+    #[inline]
+    fn put(&mut self, place: usize, word: Word<'a>) -> bool {
+        Row::put(self, place, word)
+    }
+}
+
+impl Worded {
+    pub fn new(node: &Node, shape: &Shape) -> Self {
+        let order = order_of_outputs(node);
+        let mut outputs = Vec::with_capacity(order.len());
+        for place in &*order {
+            let Some(output) = node.outputs.get(*place) else {
+                continue;
+            };
+            let before = if outputs.is_empty() {
+                "{\"kind\":\"returned\",\"value\":{"
+            } else {
+                ","
+            };
+            let members = match &output.ty {
+                Type::Enum(of) => of.members().iter().map(|member| quoted(member)).collect(),
+                _ => Vec::new(),
+            };
+            outputs.push(Output {
+                place: *place,
+                ty: output.ty.clone(),
+                before: format!("{before}\"{}\":", output.name).into_bytes().into(),
+                members,
+            });
+        }
+        Self {
+            inputs: (node.inputs.iter().zip(&shape.inputs))
+                .map(|(input, given)| Key::of_input(input, given))
+                .collect(),
+            defaults: node.inputs.iter().map(|input| input.default.clone()).collect(),
+            end: if outputs.is_empty() {
+                b"{\"kind\":\"returned\",\"value\":{}}"
+            } else {
+                b"}}"
+            },
+            outputs,
+        }
+    }
+
+    /// Writes the inputs that a text gives into words; how many rows the longest array has, of at most so many, or
+    /// nothing where it gives up.
+    pub fn read<'a>(&'a self, text: &'a [u8], words: &mut Words<'a>, most_rows: usize) -> Option<usize> {
+        let mut reader = Reader { text, at: 0 };
+        let mut longest = 0;
+        reader.white_space();
+        let given = object(&mut reader, &self.inputs, |reader, place, key| match &key.of {
+            Of::Value(form) => value(reader, *form, &key.ty, place, words),
+            Of::Rows(fields) => {
+                let rows = rows(reader, fields, place, words, most_rows.min(ITEMS))?;
+                longest = longest.max(rows);
+                Some(())
+            }
+        })?;
+        reader.white_space();
+        if reader.at != text.len() {
+            return None;
+        }
+        for (place, default) in self.defaults.iter().enumerate() {
+            if given & 1 << place == 0 && !words.put(place, Word::of(default.as_ref()?)?) {
+                return None;
+            }
+        }
+        Some(longest)
+    }
+
+    /// Writes what a run returned behind what is there; nothing where an output is no value.
+    pub fn write(&self, words: &Words<'_>, out: &mut Vec<u8>) -> Option<()> {
+        for output in &self.outputs {
+            out.extend_from_slice(&output.before);
+            match words.output(output.place)? {
+                Word::Decimal(coefficient, scale) => {
+                    out.push(b'"');
+                    decimal(coefficient, scale, out);
+                    out.push(b'"');
+                }
+                Word::Integer(value) => decimal(value, 0, out),
+                Word::Member(Member(member)) => {
+                    out.extend_from_slice(output.members.get(member as usize)?);
+                }
+                Word::Boolean(true) => out.extend_from_slice(b"true"),
+                Word::Boolean(false) => out.extend_from_slice(b"false"),
+                Word::Text(text) if text.bytes().all(|byte| !matches!(byte, 0..=0x1f | b'"' | b'\\')) => {
+                    out.push(b'"');
+                    out.extend_from_slice(text.as_bytes());
+                    out.push(b'"');
+                }
+                Word::Text(text) => out.extend_from_slice(&quoted(text)),
+                Word::Float(value) => other(&output.ty, &Value::Float(value), out),
+                Word::Timestamp(value) => other(&output.ty, &Value::Timestamp(value), out),
+                Word::Date(value) => other(&output.ty, &Value::Date(value), out),
+                Word::Duration(value) => other(&output.ty, &Value::Duration(value), out),
+            }
+        }
+        out.extend_from_slice(self.end);
+        Some(())
+    }
+}
+
+fn quoted(text: &str) -> Box<[u8]> {
+    let mut out = String::new();
+    quote(text, &mut out);
+    out.into_bytes().into()
+}
+
+/// What few nodes return.
+#[inline(never)]
+fn other(ty: &Type, value: &Value, out: &mut Vec<u8>) {
+    let mut text = String::new();
+    canonical(ty, value, &mut text);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Calls `each` for every entry of an object, with the place of its key, and says which were given, bit by bit.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "once for inputs and once for rows, each with its own `each`"
+)]
+fn object<'a, 'k>(
+    reader: &mut Reader<'a>,
+    keys: &'k [Key],
+    mut each: impl FnMut(&mut Reader<'a>, usize, &'k Key) -> Option<()>,
+) -> Option<u64> {
+    // `Shape` has no more than that.
+    debug_assert!(keys.len() <= 64, "each has a bit");
+    reader.take(b'{')?;
+    reader.white_space();
+    let mut given = 0_u64;
+    if reader.take(b'}').is_some() {
+        return Some(given);
+    }
+    let mut next = 0;
+    loop {
+        let (place, key) = match keys.get(next) {
+            // Mostly they come in declared order, and without spaces.
+            Some(key) if reader.word(&key.spelled).is_some() => (next, key),
+            _ => elsewhere(reader, keys)?,
+        };
+        let bit = 1 << (place & 63);
+        if given & bit != 0 {
+            return None;
+        }
+        given |= bit;
+        next = place + 1;
+        reader.white_space();
+        each(reader, place, key)?;
+        reader.white_space();
+        match reader.peek()? {
+            b',' => reader.at += 1,
+            b'}' => {
+                reader.at += 1;
+                return Some(given);
+            }
+            _ => return None,
+        }
+        reader.white_space();
+    }
+}
+
+/// A key that is not the next one, or has spaces behind it.
+#[inline(never)]
+fn elsewhere<'k>(reader: &mut Reader<'_>, keys: &'k [Key]) -> Option<(usize, &'k Key)> {
+    let name = reader.quoted()?;
+    let found = keys
+        .iter()
+        .enumerate()
+        .find(|(_, key)| key.name.as_bytes() == name)?;
+    reader.white_space();
+    reader.take(b':')?;
+    Some(found)
+}
+
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "once for inputs and once for rows, and a call costs as much as a value"
+)]
+fn value<'a>(
+    reader: &mut Reader<'a>,
+    form: Form,
+    ty: &'a Type,
+    place: usize,
+    sink: &mut impl Sink<'a>,
+) -> Option<()> {
+    let is_put = match form {
+        Form::Decimal => {
+            let is_text = reader.take(b'"').is_some();
+            let spelled = reader.digits()?;
+            if is_text {
+                reader.take(b'"')?;
+            }
+            let scale = planted!("express.scale_of_json_lost", spelled.scale, spelled.scale.min(1));
+            sink.put(place, Word::Decimal(spelled.coefficient, scale))
+        }
+        Form::Integer => {
+            let spelled = reader.digits()?;
+            spelled.is_whole && sink.put(place, Word::Integer(spelled.coefficient))
+        }
+        Form::Boolean => {
+            let is_true = reader.word(b"true").is_some();
+            if !is_true {
+                reader.word(b"false")?;
+            }
+            sink.put(place, Word::Boolean(is_true))
+        }
+        Form::Text => {
+            let text = reader.string()?;
+            !is_too_long(text) && sink.put(place, Word::Text(text))
+        }
+        Form::Member => {
+            let Type::Enum(of) = ty else {
+                return None;
+            };
+            let name = reader.quoted()?;
+            let member = of.members().iter().position(|member| member.as_bytes() == name)?;
+            sink.put(place, Word::Member(Member(u32::try_from(member).ok()?)))
+        }
+        Form::Float | Form::Timestamp | Form::Date | Form::Duration => {
+            sink.put(place, long(reader, form, ty)?)
+        }
+    };
+    is_put.then_some(())
+}
+
+/// What few nodes take.
+#[inline(never)]
+fn long(reader: &mut Reader<'_>, form: Form, ty: &Type) -> Option<Word<'static>> {
+    let value = if form == Form::Float && reader.peek()? != b'"' {
+        let (text, _) = reader.number()?;
+        number(ty, std::str::from_utf8(text).ok()?)?
+    } else {
+        convert(ty, GivenText::Text(reader.string()?)).ok()?
+    };
+    match value {
+        Value::Float(value) => Some(Word::Float(value)),
+        Value::Timestamp(value) => Some(Word::Timestamp(value)),
+        Value::Date(value) => Some(Word::Date(value)),
+        Value::Duration(value) => Some(Word::Duration(value)),
+        _ => None,
+    }
+}
+
+/// Writes an array of records into the rows of an input, and says how many there are.
+#[inline(never)]
+fn rows<'a>(
+    reader: &mut Reader<'a>,
+    fields: &'a [Key],
+    input: usize,
+    words: &mut Words<'a>,
+    most: usize,
+) -> Option<usize> {
+    if !words.begin_rows(input, 0) {
+        return None;
+    }
+    reader.take(b'[')?;
+    reader.white_space();
+    if reader.take(b']').is_some() {
+        return Some(0);
+    }
+    for count in 1..=most {
+        let mut row = words.add_row(input)?;
+        object(reader, fields, |reader, place, key| match key.of {
+            Of::Value(form) => value(reader, form, &key.ty, place, &mut row),
+            Of::Rows(_) => None,
+        })?;
+        if !row.is_whole() {
+            return None;
+        }
+        reader.white_space();
+        match reader.peek()? {
+            b',' => reader.at += 1,
+            b']' => {
+                reader.at += 1;
+                return Some(count);
+            }
+            _ => return None,
+        }
+        reader.white_space();
+    }
+    None
+}
+
+/// Two digits at a time.
+const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
+2021222324252627282930313233343536373839\
+4041424344454647484950515253545556575859\
+6061626364656667686970717273747576777879\
+8081828384858687888990919293949596979899";
+
+/// Powers of ten that 64 bits hold.
+const TENS: [u64; 20] = {
+    let mut tens = [1; 20];
+    let mut place = 1;
+    while place < 20 {
+        tens[place] = tens[place - 1] * 10;
+        place += 1;
+    }
+    tens
+};
+
+/// Plain notation with so many digits after the point, as `plain` writes it.
+#[inline]
+fn decimal(coefficient: i64, scale: u16, out: &mut Vec<u8>) {
+    let Some(unit) = TENS.get(usize::from(scale)) else {
+        let mut text = String::new();
+        plain(i128::from(coefficient), scale, &mut text);
+        out.extend_from_slice(text.as_bytes());
+        return;
+    };
+    // At most twenty digits, or a zero, a point and nineteen; and a sign.
+    let mut room = [0; 24];
+    let magnitude = coefficient.unsigned_abs();
+    let mut at = room.len();
+    if scale > 0 {
+        at = digits(magnitude % unit, usize::from(scale), &mut room, at);
+        at -= 1;
+        if let Some(place) = room.get_mut(at) {
+            *place = b'.';
+        }
+    }
+    at = digits(
+        if scale > 0 { magnitude / unit } else { magnitude },
+        1,
+        &mut room,
+        at,
+    );
+    if coefficient < 0 {
+        at -= 1;
+        if let Some(place) = room.get_mut(at) {
+            *place = b'-';
+        }
+    }
+    out.extend_from_slice(room.get(at..).unwrap_or_default());
+}
+
+/// Writes a number before a place, with at least so many digits; where it begins.
+#[inline]
+fn digits(mut rest: u64, least: usize, room: &mut [u8; 24], end: usize) -> usize {
+    let mut at = end;
+    while rest >= 10 {
+        let pair = usize::try_from(rest % 100).unwrap_or(0) * 2;
+        rest /= 100;
+        at -= 2;
+        if let (Some(place), Some(pair)) = (room.get_mut(at..at + 2), PAIRS.get(pair..pair + 2)) {
+            place.copy_from_slice(pair);
+        }
+    }
+    // One that is left over, zeros up to the least number, or the zero that is the whole number.
+    while rest > 0 || end - at < planted!("express.json_zeros_lost", least, 1) {
+        at -= 1;
+        if let Some(place) = room.get_mut(at) {
+            *place = b'0' + u8::try_from(rest).unwrap_or(0);
+        }
+        rest = 0;
+    }
+    at
+}

@@ -1,0 +1,486 @@
+//! Runs without a frame for callers of Python: a dict straight into words, and words straight into a dict.
+//!
+//! Nothing is refused here and nothing is decided, as in `swift`. Where an object is not of the very type that most
+//! callers give, or machine code gives up, nothing has happened, and the call begins again in the ordinary way.
+//!
+//! Texts are borrowed from the strings of the caller. So no code of Python may run from the first input that is read to
+//! the last output that is made: it could let go of them. Only inputs and outputs are taken of which that is known, and
+//! the dict of the outputs is made before anything is read, since to make one may collect garbage.
+
+use std::sync::OnceLock;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString};
+use pyo3::{Borrowed, PyTypeInfo};
+use vesper_interp::Path;
+use vesper_interp::inputs::is_too_long;
+use vesper_interp::json::Worded;
+use vesper_interp::words::{Express, Form, Given, Row, RowShape, Word, Words};
+use vesper_ir::{Member, Type, planted};
+
+use crate::decimals::{Decimals, decimals};
+use crate::dicts::{Layout, layout};
+use crate::outcome::Named;
+use crate::program::Program;
+use crate::rooms::Waiting;
+use crate::shapes::{Fields, Parts, Shape};
+use crate::swift::{all, entries, integer};
+
+/// Units of fuel that such a run may spend: it neither lets other threads run nor notices signals. Longer ones are for
+/// the ordinary way.
+const MOST_FUEL: u64 = 65_536;
+/// Longer lists are not even read.
+const MOST_ROWS: usize = 20_000;
+/// What had room for more rows, or for a longer answer, does not wait for the next run.
+const KEPT_ROWS: usize = 1_000;
+const KEPT_ANSWER: usize = 1 << 16;
+
+/// What a program keeps for its runs without a frame.
+pub(crate) struct Expressway {
+    waiting: Waiting<Kept<'static>>,
+    /// The same for the form that says which way a run went.
+    pathed: Waiting<Kept<'static>>,
+    /// True where no code of Python runs while inputs are read and outputs are made.
+    is_plain: bool,
+    /// The outputs, each None. A copy of it has the table of their names at once.
+    outputs: Py<PyDict>,
+    /// Where the entries of dicts stand, if that is known.
+    layout: Option<Layout>,
+    /// How inputs and outputs stand in JSON; made when that is first asked for.
+    json: OnceLock<Worded>,
+}
+
+/// What waits for the next run: room, which is clear.
+struct Kept<'a> {
+    words: Words<'a>,
+    answer: Vec<u8>,
+}
+
+impl Expressway {
+    pub(crate) fn new(py: Python<'_>, inputs: &Named, outputs: &Named) -> PyResult<Self> {
+        let waiting = Waiting::new(py)?;
+        let mut shapes = inputs.shapes.iter().chain(&outputs.shapes);
+        let empty = PyDict::new(py);
+        for name in &outputs.names {
+            empty.set_item(name, py.None())?;
+        }
+        Ok(Self {
+            // Without the global lock another thread may change what is borrowed.
+            is_plain: waiting.is_kept() && shapes.all(|shape| shape.is_plain),
+            waiting,
+            pathed: Waiting::new(py)?,
+            outputs: empty.unbind(),
+            layout: layout(py)?,
+            json: OnceLock::new(),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn layout(&self) -> Option<Layout> {
+        self.layout
+    }
+}
+
+#[inline]
+fn take<'a>(waiting: &Waiting<Kept<'static>>, py: Python<'_>, express: &dyn Express) -> Box<Kept<'a>> {
+    match waiting.take(py) {
+        Some(kept) => kept,
+        None => Box::new(Kept {
+            words: Words::new(express.shape()),
+            answer: Vec::new(),
+        }),
+    }
+}
+
+#[inline]
+fn put_back(waiting: &Waiting<Kept<'static>>, py: Python<'_>, mut kept: Box<Kept<'_>>, rows: usize) {
+    if rows > KEPT_ROWS || kept.answer.capacity() > KEPT_ANSWER {
+        return;
+    }
+    kept.words.clear();
+    kept.answer.clear();
+    let kept = Box::into_raw(kept).cast::<Kept<'static>>();
+    // SAFETY: what a box just gave, of the same type but for the lifetime of the texts that it borrows, and that it has
+    // none of any more: it was cleared.
+    waiting.put(py, unsafe { Box::from_raw(kept) });
+}
+
+impl Program {
+    /// The outputs for these inputs, where both and the run are as most are; otherwise nothing, and nothing was done.
+    #[inline]
+    pub(crate) fn expressly<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Borrowed<'_, 'py, PyAny>,
+    ) -> Option<Bound<'py, PyDict>> {
+        let express = self.compiled().express()?;
+        let outputs = self.run_expressly(py, inputs, express, &self.expressway().waiting, |_| true);
+        self.compiled().expressed(outputs.is_some());
+        outputs
+    }
+
+    /// The same where the way that the run went is one to be trusted, which `trusts` says.
+    #[inline]
+    pub(crate) fn expressly_by<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Borrowed<'_, 'py, PyAny>,
+        trusts: impl FnOnce(&Path) -> bool,
+    ) -> Option<Bound<'py, PyDict>> {
+        let express = self.compiled().express_pathed()?;
+        let waiting = &self.expressway().pathed;
+        let outputs = self.run_expressly(py, inputs, express, waiting, |words| trusts(&words.path()));
+        self.compiled().expressed_pathed(outputs.is_some());
+        outputs
+    }
+
+    #[inline]
+    fn run_expressly<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Borrowed<'_, 'py, PyAny>,
+        express: &dyn Express,
+        waiting: &Waiting<Kept<'static>>,
+        is_wanted: impl FnOnce(&Words<'_>) -> bool,
+    ) -> Option<Bound<'py, PyDict>> {
+        let way = self.expressway();
+        let dict = inputs.cast::<PyDict>().ok()?;
+        if !way.is_plain {
+            return None;
+        }
+        // May collect garbage, and so run code of Python: before anything is borrowed.
+        let outputs = copy(py, &way.outputs)?;
+        let mut kept = take(waiting, py, express);
+        let mut reader = Reader {
+            decimals: decimals(py).ok()?,
+            layout: way.layout,
+            rows: 0,
+        };
+        let has_outputs = self.read(&mut reader, dict, express, &mut kept.words)
+            && express.run(&mut kept.words, MOST_FUEL)
+            && is_wanted(&kept.words)
+            && self.show(py, reader.decimals, &kept.words, &outputs).is_some();
+        put_back(waiting, py, kept, reader.rows);
+        has_outputs.then_some(outputs)
+    }
+
+    /// The same for JSON text to the canonical JSON of what is returned.
+    #[inline]
+    pub(crate) fn json_expressly<'py>(&self, py: Python<'py>, text: &[u8]) -> Option<Bound<'py, PyBytes>> {
+        let way = self.expressway();
+        let express = self.compiled().express()?;
+        let json = way
+            .json
+            .get_or_init(|| Worded::new(self.compiled().node(), express.shape()));
+        let mut kept = take(&way.waiting, py, express);
+        let Kept { words, answer } = &mut *kept;
+        let rows = json.read(text, words, MOST_ROWS);
+        let has_outputs =
+            rows.is_some() && express.run(words, MOST_FUEL) && json.write(words, answer).is_some();
+        let answer = has_outputs.then(|| PyBytes::new(py, answer));
+        put_back(&way.waiting, py, kept, rows.unwrap_or_default());
+        self.compiled().expressed(has_outputs);
+        answer
+    }
+
+    /// Writes the inputs into words; false where it gives up.
+    #[inline]
+    fn read<'a>(
+        &'a self,
+        reader: &mut Reader<'_>,
+        dict: Borrowed<'a, '_, PyDict>,
+        express: &dyn Express,
+        words: &mut Words<'a>,
+    ) -> bool {
+        let Named { names, shapes } = self.inputs();
+        let forms = &express.shape().inputs;
+        let given = entries(
+            reader.layout,
+            dict,
+            names,
+            |name| self.place_of_input(name),
+            |place, object| match (forms.get(place), shapes.get(place)) {
+                (Some(Given::Value { form, .. }), Some(shape)) => {
+                    reader.scalar(*form, shape, object, place, words)
+                }
+                (Some(Given::Rows(rows)), Some(shape)) => reader.rows(rows, shape, object, place, words),
+                _ => false,
+            },
+        );
+        match given {
+            Some(given) if given == all(names.len()) => true,
+            Some(given) => self.put_defaults(given, words),
+            None => false,
+        }
+    }
+
+    /// Writes the defaults of what was not given; false where there is one that has none, or is an array.
+    #[inline(never)]
+    fn put_defaults<'a>(&'a self, given: u64, words: &mut Words<'a>) -> bool {
+        let declared = self.compiled().node().inputs.iter().enumerate();
+        let mut absent = declared.filter(|(place, _)| given & 1 << place == 0);
+        absent.all(|(place, input)| {
+            let default = input.default.as_ref().and_then(Word::of);
+            let default = planted!(
+                "express.default_of_a_boolean_is_true",
+                default,
+                default.map(|word| match word {
+                    Word::Boolean(_) => Word::Boolean(true),
+                    word => word,
+                })
+            );
+            default.is_some_and(|word| words.put(place, word))
+        })
+    }
+
+    /// Puts the outputs into their dict. Runs no code of Python: every object is of a type of its own, and made here.
+    #[inline]
+    fn show(
+        &self,
+        py: Python<'_>,
+        decimals: &Decimals,
+        words: &Words<'_>,
+        outputs: &Bound<'_, PyDict>,
+    ) -> Option<()> {
+        let Named { names, shapes } = self.outputs();
+        let layout = self.expressway().layout;
+        for (place, (name, shape)) in names.iter().zip(shapes).enumerate() {
+            let object = match words.output(place)? {
+                Word::Decimal(coefficient, scale) => {
+                    let scale = planted!("express.scale_of_an_output_lost", scale, scale.min(4));
+                    decimals.short_object(py, coefficient, scale)?
+                }
+                Word::Integer(value) => value.into_pyobject(py).ok()?.into_any(),
+                Word::Member(Member(member)) => {
+                    let Parts::Enum(members) = &shape.parts else {
+                        return None;
+                    };
+                    members.get(member as usize)?.bind(py).clone().into_any()
+                }
+                Word::Boolean(value) => PyBool::new(py, value).to_owned().into_any(),
+                Word::Text(text) => PyString::new(py, text).into_any(),
+                // There is one NaN, whatever bits an operation left in it.
+                Word::Float(value) if value.is_nan() => PyFloat::new(py, f64::NAN).into_any(),
+                Word::Float(value) => PyFloat::new(py, value).into_any(),
+                Word::Timestamp(_) | Word::Date(_) | Word::Duration(_) => return None,
+            };
+            // Nobody else has the dict, and none of these objects is one that the collector of garbage looks at.
+            if layout.is_some_and(|layout| layout.put(outputs, place, name, &object)) {
+                continue;
+            }
+            // SAFETY: a dict that was just made, and two objects that are alive; it takes references of its own.
+            if unsafe { ffi::PyDict_SetItem(outputs.as_ptr(), name.as_ptr(), object.as_ptr()) } != 0 {
+                drop(PyErr::fetch(py));
+                return None;
+            }
+        }
+        Some(())
+    }
+}
+
+/// A new dict of the same names.
+#[inline]
+fn copy<'py>(py: Python<'py>, dict: &Py<PyDict>) -> Option<Bound<'py, PyDict>> {
+    // SAFETY: a dict that is alive. A new dict, or nothing and an error, which is the ordinary way's to meet again.
+    unsafe {
+        let made = ffi::PyDict_Copy(dict.as_ptr());
+        if made.is_null() {
+            ffi::PyErr_Clear();
+            return None;
+        }
+        Some(Bound::from_owned_ptr(py, made).cast_into_unchecked())
+    }
+}
+
+/// The inputs of a run, or a row of an array of records.
+trait Sink<'a> {
+    fn put(&mut self, place: usize, word: Word<'a>) -> bool;
+}
+
+impl<'a> Sink<'a> for Words<'a> {
+    #[inline]
+    fn put(&mut self, place: usize, word: Word<'a>) -> bool {
+        Words::put(self, place, word)
+    }
+}
+
+impl<'a> Sink<'a> for Row<'_, 'a> {
+    #[inline]
+    fn put(&mut self, place: usize, word: Word<'a>) -> bool {
+        Row::put(self, place, word)
+    }
+}
+
+/// Reads objects of plain shapes, each of the very type that most callers give.
+struct Reader<'r> {
+    decimals: &'r Decimals,
+    layout: Option<Layout>,
+    /// Of the longest list.
+    rows: usize,
+}
+
+impl Reader<'_> {
+    /// Writes a value into its place; false where it gives up.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "in one loop for inputs and one for fields, and a call costs as much as a value"
+    )]
+    fn scalar<'a>(
+        &self,
+        form: Form,
+        shape: &Shape,
+        object: Borrowed<'a, '_, PyAny>,
+        place: usize,
+        sink: &mut impl Sink<'a>,
+    ) -> bool {
+        match form {
+            Form::Decimal => match self.decimals.short(&object) {
+                Some((coefficient, scale)) => {
+                    let coefficient =
+                        planted!("express.sign_lost", coefficient, coefficient.saturating_abs());
+                    let scale = planted!("express.scale_of_an_input_lost", scale, 0);
+                    sink.put(place, Word::Decimal(coefficient, scale))
+                }
+                None => integer(object).is_some_and(|value| sink.put(place, Word::Decimal(value, 0))),
+            },
+            Form::Integer => integer(object).is_some_and(|value| sink.put(place, Word::Integer(value))),
+            Form::Boolean => match object.cast_exact::<PyBool>() {
+                Ok(value) => sink.put(place, Word::Boolean(value.is_true())),
+                Err(_) => planted!(
+                    "express.integers_are_booleans",
+                    false,
+                    integer(object).is_some_and(|value| sink.put(place, Word::Boolean(value != 0)))
+                ),
+            },
+            Form::Text => match text(object) {
+                Some(text) if !is_too_long(text) => sink.put(place, Word::Text(text)),
+                _ => false,
+            },
+            Form::Member => {
+                member(shape, object).is_some_and(|member| sink.put(place, Word::Member(Member(member))))
+            }
+            Form::Float => match object.cast_exact::<PyFloat>() {
+                Ok(value) => sink.put(place, Word::Float(value.value())),
+                Err(_) => false,
+            },
+            Form::Timestamp | Form::Date | Form::Duration => false,
+        }
+    }
+
+    /// Writes a list of records into the rows of an input.
+    #[inline(never)]
+    fn rows<'a>(
+        &mut self,
+        forms: &RowShape,
+        shape: &'a Shape,
+        object: Borrowed<'a, '_, PyAny>,
+        input: usize,
+        words: &mut Words<'a>,
+    ) -> bool {
+        let Some(fields) = fields_of(shape) else {
+            return false;
+        };
+        let Ok(list) = object.cast_exact::<PyList>() else {
+            return false;
+        };
+        let length = list.len();
+        self.rows = self.rows.max(length);
+        let counted = planted!(
+            "express.last_row_left_out",
+            length,
+            if length > 1 { length - 1 } else { length }
+        );
+        if length > MOST_ROWS || !words.begin_rows(input, counted) {
+            return false;
+        }
+        for (number, place) in (0..counted).zip(0..) {
+            // SAFETY: the list is alive, and as long as it was: nothing in this loop runs code of Python. It holds its
+            // items.
+            let item: Option<Borrowed<'a, '_, PyAny>> =
+                unsafe { Borrowed::from_ptr_or_opt(object.py(), ffi::PyList_GET_ITEM(list.as_ptr(), place)) };
+            let Some(Ok(record)) = item.map(|item| item.cast::<PyDict>()) else {
+                return false;
+            };
+            let Some(mut row) = words.row(input, number) else {
+                return false;
+            };
+            let given = entries(
+                self.layout,
+                record,
+                &fields.names,
+                |name| fields.of.place(name),
+                |place, object| match (forms.fields.get(place), fields.shapes.get(place)) {
+                    (Some((form, _)), Some(shape)) => {
+                        let place = planted!(
+                            "express.fields_turned_round",
+                            place,
+                            if place < 2 { 1 - place } else { place }
+                        );
+                        self.scalar(*form, shape, object, place, &mut row)
+                    }
+                    _ => false,
+                },
+            );
+            // None of them may be missing: they would have no form.
+            if given.is_none() || !row.is_whole() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The fields of the records of an array.
+#[inline]
+fn fields_of(shape: &Shape) -> Option<&Fields> {
+    match &shape.parts {
+        Parts::Array(of) => match &of.parts {
+            Parts::Record(fields) => Some(fields),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The place of the member of an enum that an object names.
+#[inline]
+fn member(shape: &Shape, object: Borrowed<'_, '_, PyAny>) -> Option<u32> {
+    let Parts::Enum(names) = &shape.parts else {
+        return None;
+    };
+    // Members that were written in a source are interned, as these are.
+    let place = match names.iter().position(|name| name.as_ptr() == object.as_ptr()) {
+        Some(place) => u32::try_from(place).ok()?,
+        None => match &shape.ty {
+            Type::Enum(of) => of.member(text(object)?)?.0,
+            _ => return None,
+        },
+    };
+    Some(planted!(
+        "express.member_shifted",
+        place,
+        if place == 0 { 1 } else { place - 1 }
+    ))
+}
+
+/// The text of an exact string, unless it is no Unicode. Whoever has it lets no code of Python run.
+#[inline]
+fn text<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
+    if object.get_type_ptr() != PyString::type_object_raw(object.py()) {
+        return None;
+    }
+    let mut length: ffi::Py_ssize_t = 0;
+    // SAFETY: an exact string that is alive. The bytes of ASCII lie in it; those of other texts are made and kept in it,
+    // which runs no code of Python. They are there as long as it is, never change, and are UTF-8.
+    unsafe {
+        let bytes = ffi::PyUnicode_AsUTF8AndSize(object.as_ptr(), &raw mut length);
+        if bytes.is_null() {
+            ffi::PyErr_Clear();
+            return None;
+        }
+        let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length.unsigned_abs());
+        Some(std::str::from_utf8_unchecked(bytes))
+    }
+}
