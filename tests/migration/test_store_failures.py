@@ -365,7 +365,7 @@ def test_a_server_that_does_not_answer(behind: tuple[Proxy, Store]) -> None:
     started = time.monotonic()
     with pytest.raises(StoreAway):
         used(store)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     proxy.mode = "pass"
     assert apply(store, agreed("one", 2, MAIN, [77])).state.clean == 11
 

@@ -20,6 +20,7 @@ from tests.conformance import test_operations as operations
 from tests.conformance import test_regressions as regressions
 from tests.conformance import test_spec_examples as examples
 from tests.conformance.forms import typed_form
+from tests.mutants import batches
 from tests.mutants.edges import JSON_FLAT, JSON_REFUSED, JSON_TAKEN, NODES, edge_questions, flat
 from tests.support.nodes import compiled, expression_node, operation_node, worked_nodes, written_for_tests
 from tests.unit.engines import test_entry as entry
@@ -72,19 +73,20 @@ def questions() -> list[Question]:
         *_regressions(),
         *_bad_responses(),
         *_paths(),
+        *_batches(),
     ]
     names = [each.name for each in found]
     assert len(names) == len(set(names)), "two questions have one name"
     return found
 
 
-ASKED_HERE = ("edge ", "json ", "fuel ", "case planted_", "bad response ")
+ASKED_HERE = ("edge ", "json ", "fuel ", "case planted_", "bad response ", "batch ")
 """How the names begin of those that no other test asks."""
 
 
 def own_questions() -> list[Question]:
     """Those alone: to compile the others takes seconds, which every test process would spend."""
-    made = (*_cases(), *_fuel(), *_json(), *_edges(), *_bad_responses())
+    made = (*_cases(), *_fuel(), *_json(), *_edges(), *_bad_responses(), *_batches())
     return [each for each in made if each.name.startswith(ASKED_HERE)]
 
 
@@ -260,6 +262,14 @@ def _by_json(text: bytes, reference: Callable[[], str]) -> Callable[[Program], A
 
 def _by_objects(text: str) -> str:
     return entry.by_objects(PythonEngine().load(entry.RICH), text)
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def _batches() -> Iterator[Question]:
+    for name, node, ask, given in batches.asking():
+        yield Question(name, node, ask, given)
 
 
 # -- paths ----------------------------------------------------------------------------------------

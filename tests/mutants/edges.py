@@ -77,6 +77,52 @@ EXPRESSIONS: dict[str, tuple[dict[str, str], str, list[dict[str, object]]]] = {
         "business_days_between(a, b, holidays, weekend)",
         [{"a": date(2026, 11, 2), "b": date(2026, 11, 30), "holidays": [date(2026, 11, 15)], "weekend": ["sunday"]}],
     ),
+    "a quotient by what is no power of two": (
+        {"a": "float"},
+        "[a / 49.0, a / 3.0, a / 0.1, a / 4.0]",
+        [{"a": 49.0}, {"a": 5.0}, {"a": 1e308}],
+    ),
+    "the side that is taken overflows": (
+        {"a": "integer", "b": "integer"},
+        "IF a < b THEN a - 1 ELSE a + 1",
+        [{"a": each, "b": other} for each in (-(2**63), 2**63 - 1) for other in (-(2**63), 0, 2**63 - 1)],
+    ),
+    "the side that is taken is too long a product": (
+        {"a": "decimal", "b": "decimal"},
+        "IF a < b THEN a * 3.0 ELSE a * 7.00",
+        [{"a": each, "b": 5} for each in (2**62, -(2**62), 4)],
+    ),
+    "coefficients of which the sum is too long": (
+        TWO,
+        "[a + b, a - b]",
+        [
+            {"a": 2**63 - 1, "b": 1},
+            {"a": -(2**63), "b": 1},
+            {"a": Decimal("922337203685477580.8"), "b": Decimal("-0.1")},
+            {"a": Decimal(2**62), "b": Decimal(2**62)},
+        ],
+    ),
+    "zero beside a decimal": (
+        {"a": "decimal"},
+        "[0 < a, 0 <= a, 0 > a, 0 >= a, 0 == a, a < 0, a <= 0, a > 0, a >= 0, a != 0]",
+        [{"a": Decimal("0.01")}, {"a": Decimal("-0.01")}, {"a": Decimal("0.00")}],
+    ),
+    "the same digits in another place": ({"a": "decimal"}, "[a * 1.5, a * 0.15, a + 15, a + 1.5]", [{"a": 2}]),
+    "compared with itself": (
+        {"a": "integer", "b": "integer"},
+        "[a * b == a * b, quot(a, b) <= quot(a, b)]",
+        [{"a": 2**62, "b": 2}, {"a": 2**62, "b": 0}, {"a": 2**62, "b": 1}],
+    ),
+    "a side that is false, behind one that fails": (
+        {"n": "integer"},
+        "[quot(1, n) > 0 AND false, false AND quot(1, n - 1) > 0]",
+        [{"n": 0}, {"n": 1}],
+    ),
+    "a side that is true, behind one that fails": (
+        {"n": "integer"},
+        "[quot(1, n) > 0 OR true, true OR quot(1, n - 1) > 0]",
+        [{"n": 0}, {"n": 1}],
+    ),
     "an array that goes on": ({"a": "array<integer>", "b": "array<integer>"}, "a == b", [{"a": [1], "b": [1, 2]}]),
     "parts of a pointer": (
         {"x": "json"},

@@ -96,7 +96,7 @@ def test_a_second_compilation_gives_the_same_ir() -> None:
 
 
 def test_layout_does_not_change_the_meaning_and_is_done_once() -> None:
-    for each in programs():
+    for each in programs()[::2]:
         formatted = _formatted(each.source.text)
         assert compiled_text(formatted).semantic_hash == each.semantic_hash
         assert _formatted(formatted) == formatted

@@ -24,7 +24,7 @@ from typing import IO, Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.robustness.examine import MAX_SECONDS, Tally  # noqa: E402  # after the path is set
+from tests.robustness.examine import MAX_SECONDS, SAMPLE_SECONDS, Tally  # noqa: E402  # after the path is set
 from tests.robustness.mutations import document, node_texts  # noqa: E402
 from tests.robustness.proof import PROOFS, STATE, read_json, source_hash, write_json  # noqa: E402
 
@@ -58,7 +58,7 @@ def main() -> None:
 def examine_chunk(seed: int, first: int, documents: int, progress: Path) -> None:
     """Examine the documents of a chunk and print what came of them. The parent reads from a file which one is next."""
     nodes = node_texts()
-    tally = Tally()
+    tally = Tally(MAX_SECONDS if documents >= DOCUMENTS else SAMPLE_SECONDS)
     handle = os.open(progress, os.O_WRONLY)
     for number in range(first, min(first + CHUNK, documents)):
         os.pwrite(handle, struct.pack("<q", number), 0)

@@ -18,7 +18,7 @@ from tests.robustness.proof import PROOFS, read_json, source_hash
 from vesper.compiler.reading import MAX_BYTES
 
 SEED = 1
-SAMPLE = 1500
+SAMPLE = 500
 
 
 def test_a_sample_ends_in_an_answer_each() -> None:

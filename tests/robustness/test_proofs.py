@@ -54,7 +54,10 @@ def test_memory_that_is_kept_is_noticed() -> None:
     found = memory.measured(20_000, (Kind("leak", 100, keep),))
     assert memory.has_grown(found)
     assert found["blocks_more"] >= 20_000
-    assert not memory.has_grown({"start_kib": 9, "end_kib": 9, "blocks_more": 0, "malloc_bytes_more": None})
+    same = {"calls": memory.CALLS, "start_kib": 9, "end_kib": 9, "blocks_more": 0, "malloc_bytes_more": None}
+    assert not memory.has_grown(same)
+    assert memory.has_grown({**same, "end_kib": 10 + memory.LIMIT_KIB})
+    assert not memory.has_grown({**same, "end_kib": 10 + memory.LIMIT_KIB, "calls": 200_000})
 
 
 def test_another_order_or_another_result_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,11 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.support.prepared import vesper
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,9 +81,11 @@ def run_session(commands: list[Command], folder: Path, files: Mapping[str, str] 
         if words[0] == "make":
             continue  # what `make` does is what runs these tests
         assert words[0] in {"vesper", "sed", "cat"}, f"line {command.line}: a session runs vesper, not `{words[0]}`"
-        run = [sys.executable, "-m", "vesper", *words[1:]] if words[0] == "vesper" else words
+        if words[0] == "vesper":
+            check_printed(command, *vesper(words[1:], folder))
+            continue
         done = subprocess.run(
-            run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120
+            words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120
         )
         check_printed(command, done.stdout, done.returncode)
 

@@ -137,6 +137,9 @@ class Printer:
 
     def statement(self, indent: int, parts: Sequence[Document]) -> None:
         self._begin_line(indent)
+        if all(type(part) is str for part in parts):  # nothing to break, however long
+            self.lines.append(" " * indent + "".join(parts))  # type: ignore[arg-type]
+            return
         self._print(list(parts), indent)
         self.lines.append("".join(self._line))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 
 import libcst as cst
@@ -73,16 +74,13 @@ class FunctionWriter:
         return self._definition(names, [*checks, *self._becoming_declared(self._blocks.block(node.body))])
 
     def _definition(self, names: dict[str, str], body: list[cst.BaseStatement]) -> cst.FunctionDef:
-        shell = parse_template_statement(
-            templates.FUNCTION if self._node.is_pure() else templates.STEPS,
+        shell = _shell(templates.FUNCTION if self._node.is_pure() else templates.STEPS)
+        prose = cst.SimpleStatementLine([cst.Expr(cst.SimpleString(docstring(self._node.source.intent)))])
+        return shell.with_changes(
             name=cst.Name(self._node.node_id),
-            docstring=cst.SimpleString(docstring(self._node.source.intent)),
+            params=self._parameters(names),
+            body=cst.IndentedBlock([prose, *body]),
         )
-        assert isinstance(shell, cst.FunctionDef)
-        assert isinstance(shell.body, cst.IndentedBlock)
-        parameters = self._parameters(names)
-        lines = [*shell.body.body[:1], *body]  # of the template's body the docstring stays
-        return shell.with_changes(params=parameters, body=cst.IndentedBlock(lines))
 
     def _parameters(self, names: dict[str, str]) -> cst.Parameters:
         params = [
@@ -216,3 +214,11 @@ def docstring(text: str) -> str:
         {"\\": "\\\\", '"': '\\"'}.get(c, c) if is_printable(c) else c.encode("unicode_escape").decode() for c in text
     )
     return f'"""{escaped}{"" if text.endswith((".", "!", "?")) else "."}"""'
+
+
+@cache
+def _shell(template: str) -> cst.FunctionDef:
+    """A template of functions, parsed once: its name, its docstring and its body differ from node to node."""
+    shell = parse_template_statement(template, name=cst.Name("name"), docstring=cst.SimpleString('""'))
+    assert isinstance(shell, cst.FunctionDef)
+    return shell

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 import libcst as cst
 
@@ -39,9 +40,17 @@ def _is_ours(module: str) -> bool:
 
 def _import(module: str, names: Collection[tuple[str, str]], has_blank_before: bool) -> cst.BaseStatement:
     shown = [name if name == called else f"{name} as {called}" for name, called in sorted(names, key=_place)]
-    statement = cst.parse_statement(f"from {module} import {', '.join(shown)}\n")
+    return _parsed(f"from {module} import {', '.join(shown)}\n").with_changes(
+        leading_lines=[cst.EmptyLine(indent=False)] if has_blank_before else []
+    )
+
+
+@lru_cache(maxsize=1024)
+def _parsed(line: str) -> cst.SimpleStatementLine:
+    """Most modules have most of their imports in common."""
+    statement = cst.parse_statement(line)
     assert isinstance(statement, cst.SimpleStatementLine)
-    return statement.with_changes(leading_lines=[cst.EmptyLine(indent=False)] if has_blank_before else [])
+    return statement
 
 
 def _place(name: tuple[str, str]) -> tuple[int, str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from typing import Final, Literal, TypeAlias
 
@@ -28,6 +29,7 @@ from vesper.codegen.document import (
 )
 
 _EMPTY = cst.Module([])
+_WORDS = (cst.Name, cst.SimpleString, cst.Integer, cst.Float)
 
 Parentheses: TypeAlias = Literal["never", "if it breaks", "best fit"]
 _Level: TypeAlias = Literal["inside", "top"] | int
@@ -47,8 +49,8 @@ _BRACKETS = (cst.List, cst.Set, cst.Dict, cst.ListComp, cst.Tuple, cst.Generator
 
 
 def code_of(node: cst.CSTNode) -> str:
-    if type(node) is cst.Name and not node.lpar:  # most of what is asked for
-        return node.value
+    if type(node) in _WORDS and not node.lpar:  # type: ignore[attr-defined]  # most of what is asked for
+        return str(node.value)  # type: ignore[attr-defined]
     return _EMPTY.code_for_node(node)
 
 
@@ -294,14 +296,19 @@ def _rows(node: cst.BaseExpression, is_outermost: bool = False) -> Iterator[_Row
     yield from rows
 
 
+@cache
+def _sign(kind: type[cst.CSTNode]) -> str:
+    return code_of(kind()).strip()
+
+
 def _sides(node: cst.BaseExpression) -> tuple[cst.BaseExpression, str, int, cst.BaseExpression] | None:
     match node:
         case cst.BinaryOperation(left=left, operator=operator, right=right):
-            return left, code_of(operator).strip(), _PRECEDENCE[type(operator)], right
+            return left, _sign(type(operator)), _PRECEDENCE[type(operator)], right
         case cst.BooleanOperation(left=left, operator=logical, right=right):
-            return left, code_of(logical).strip(), _BOOLEAN, right
+            return left, _sign(type(logical)), _BOOLEAN, right
         case cst.Comparison(left=left, comparisons=[target]):
-            return left, code_of(target.operator).strip(), _COMPARISON, target.comparator
+            return left, _sign(type(target.operator)), _COMPARISON, target.comparator
         case _:
             return None
 

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from typing import Any
 
 import libcst as cst
 from libcst.helpers import parse_template_module
@@ -21,7 +22,7 @@ from vesper.codegen.entry import EntryWriter
 from vesper.codegen.function import FunctionWriter, docstring, takes_now
 from vesper.codegen.imports import imports_of
 from vesper.codegen.metering import Metering
-from vesper.codegen.naming import Naming, kernel_name
+from vesper.codegen.naming import Naming, kernel_names
 from vesper.codegen.record_names import records_in
 from vesper.codegen.source import source_of
 from vesper.codegen.source_table import source_table
@@ -29,7 +30,6 @@ from vesper.codegen.types import TypeWriter, typed_dict
 from vesper.codegen.vocabulary import check_identifiers, check_vocabulary
 from vesper.ir import nodes as ir
 from vesper.ir.encode import semantic_hash
-from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.unicode import is_printable
 from vesper.spec.values import decimal_text
 
@@ -94,8 +94,7 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
         lines.setdefault(positions[expression][0], places[index].line)
     lines |= {positions[end][0]: line for end, line in writer.expressions.ends.items() if end in positions}
     text = "\n\n".join([code, entry_text, source_table(node, lines)])
-    kernels = {kernel_name(op) for op in IMPLEMENTED}
-    check_vocabulary(text, kernels | entry.functions, {each.node for each in node.calls})
+    check_vocabulary(text, kernel_names() | entry.functions, {each.node for each in node.calls})
     parameters = tuple(naming.name("input", each.name) for each in node.inputs)
     return GeneratedModule(text, node.node_id, parameters, sites)
 
@@ -162,22 +161,27 @@ def _names_in(body: Sequence[cst.BaseStatement]) -> set[str]:
     found: set[str] = set()
     waiting: list[object] = [*body]
     while waiting:
-        match waiting.pop():
-            case cst.Name(value=name):
-                found.add(name)
-            case cst.Arg(value=value):  # and not its keyword
-                waiting.append(value)
-            case cst.AnnAssign(annotation=annotation, value=value):  # and not the field or name that it is about
-                waiting += [annotation, value]
-            case cst.CSTNode() as node:
-                waiting += [getattr(node, each) for each in _parts(type(node))]
-            case list() | tuple() as several:
-                waiting += several
+        each: Any = waiting.pop()
+        kind: type[object] = type(
+            each
+        )  # exactly: asking an abstract class takes most of the time that there is to save
+        if kind is cst.Name:
+            found.add(each.value)
+        elif kind is list or kind is tuple:
+            waiting += each
+        elif kind is cst.Arg:  # and not its keyword
+            waiting.append(each.value)
+        elif kind is cst.AnnAssign:  # and not the field or name that it is about
+            waiting += [each.annotation, each.value]
+        else:
+            waiting += [getattr(each, part) for part in _parts(each.__class__)]
     return found
 
 
 @cache
-def _parts(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    """Where a node of this kind has others; blanks and brackets have no names."""
+def _parts(kind: type) -> tuple[str, ...]:
+    """Where a node of this kind has others; blanks and brackets have no names, and neither has what is no node."""
+    if not issubclass(kind, cst.CSTNode):
+        return ()
     blank = ("whitespace", "lpar", "rpar", "lbracket", "rbracket", "lbrace", "rbrace", "leading_lines", "comma")
     return tuple(each.name for each in fields(kind) if not each.name.startswith(blank))

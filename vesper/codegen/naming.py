@@ -6,6 +6,7 @@ import keyword
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import cache
 
 from vesper.spec.operations import IMPLEMENTED
 from vesper.spec.values import decimal_text
@@ -38,11 +39,16 @@ def kernel_name(op: str) -> str:
     return op.replace(".", "_")
 
 
+@cache
+def kernel_names() -> frozenset[str]:
+    return frozenset(map(kernel_name, IMPLEMENTED))
+
+
 class Naming:
     """Hands out each identifier once."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set(RESERVED) | {kernel_name(op) for op in IMPLEMENTED}
+        self._taken: set[str] = set(RESERVED) | kernel_names()
         self._given: dict[tuple[str, str], str] = {}
         self._held: set[tuple[str, str]] = set()
         self._kept: set[str] = set()
@@ -103,7 +109,7 @@ class Naming:
         given, taken = self._given, self._taken
         shared = {key: identifier for key, identifier in given.items() if key[0] in _OF_THE_MODULE}
         self._given = dict(shared)
-        self._taken = set(RESERVED) | {kernel_name(op) for op in IMPLEMENTED} | set(shared.values())
+        self._taken = set(RESERVED) | kernel_names() | set(shared.values())
         try:
             yield
         finally:

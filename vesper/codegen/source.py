@@ -137,7 +137,7 @@ class _SourceWriter:
 
     def _import(self, statement: cst.ImportFrom) -> list[Document]:
         assert not isinstance(statement.names, cst.ImportStar)
-        names = [code_of(name.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for name in statement.names]
+        names = [_imported(name) for name in statement.names]
         head = f"from {'.' * len(statement.relative)}{code_of(statement.module) if statement.module else ''} import "
         if len(head) + len(", ".join(names)) <= WIDTH:
             return [head + ", ".join(names)]
@@ -188,6 +188,10 @@ class _SourceWriter:
         if parameter.default is not None:
             parts += [" = " if parameter.annotation else "=", *self._layout.expression(parameter.default)]
         return parts
+
+
+def _imported(name: cst.ImportAlias) -> str:
+    return code_of(name.name) + (f" as {code_of(name.asname.name)}" if name.asname is not None else "")
 
 
 def _one_a_line(items: Sequence[Sequence[Document]]) -> list[Document]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Sequence
+from functools import cache
 
 import libcst as cst
 from libcst.helpers import parse_template_statement
@@ -96,13 +97,19 @@ def typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> c
         arguments = [cst.Arg(cst.SimpleString(f'"{name}"')), cst.Arg(cst.Dict(entries))]
         call = cst.Call(cst.Name("TypedDict"), arguments)
         return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], call)])
-    shell = parse_template_statement(templates.SUCCESS)
-    assert isinstance(shell, cst.ClassDef)
     lines = [
         cst.SimpleStatementLine([cst.AnnAssign(cst.Name(field), cst.Annotation(annotation))])
         for field, annotation in fields
     ]
-    return shell.with_changes(name=cst.Name(name), body=cst.IndentedBlock(lines))
+    return _class_shell().with_changes(name=cst.Name(name), body=cst.IndentedBlock(lines))
+
+
+@cache
+def _class_shell() -> cst.ClassDef:
+    """The template of classes, parsed once."""
+    shell = parse_template_statement(templates.SUCCESS)
+    assert isinstance(shell, cst.ClassDef)
+    return shell
 
 
 def has_plain_fields(type_: Record) -> bool:

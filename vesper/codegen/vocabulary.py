@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 
-_FORMS: tuple[type[ast.AST], ...] = (
+_FORMS: frozenset[type[ast.AST]] = frozenset((
     ast.Module, ast.ImportFrom, ast.alias, ast.ClassDef, ast.FunctionDef, ast.arguments, ast.arg,
     ast.AnnAssign, ast.Assign, ast.If, ast.Raise, ast.Return, ast.Expr, ast.For, ast.While, ast.Break, ast.Continue,
     ast.Try, ast.ExceptHandler, ast.Yield, ast.YieldFrom, ast.keyword, ast.Pass,
@@ -17,7 +18,7 @@ _FORMS: tuple[type[ast.AST], ...] = (
     ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Is, ast.IsNot, ast.BitOr, ast.BitAnd,
     ast.IfExp, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult,
     ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Lambda,
-)  # fmt: skip
+))  # fmt: skip
 _CALLS = frozenset({
     "Decimal", "frozenset", "len", "list", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero",
     "smallest", "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
@@ -45,7 +46,7 @@ def check_identifiers(names: Collection[str]) -> None:
             raise VocabularyError(f"{name!a} is no identifier")
 
 
-def check_vocabulary(text: str, kernels: set[str], callees: Collection[str] = ()) -> None:
+def check_vocabulary(text: str, kernels: AbstractSet[str], callees: Collection[str] = ()) -> None:
     """`callees` are the nodes that the node calls: their functions stand in modules of the same names beside it."""
     everything = list(ast.walk(ast.parse(text)))
     calls = _CALLS | kernels | _records(everything)
@@ -56,7 +57,7 @@ def check_vocabulary(text: str, kernels: set[str], callees: Collection[str] = ()
         for argument in (*node.args, *(keyword.value for keyword in node.keywords))
     }
     for node in everything:
-        if not isinstance(node, _FORMS):
+        if type(node) not in _FORMS:
             raise VocabularyError(f"line {getattr(node, 'lineno', '?')}: {type(node).__name__}")
         if isinstance(node, ast.Lambda) and node not in given:
             raise VocabularyError(f"line {node.lineno}: a function that no call is given")

@@ -176,6 +176,11 @@ class DirectProgram:
     def semantic_hash(self) -> str:
         return self._program.semantic_hash
 
+    @property
+    def asks(self) -> bool:
+        """True where an execution may ask for effects."""
+        return self._program.asks
+
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         if limits is None:
             return self._outcome(inputs, now)  # type: ignore[arg-type]  # it refuses what is no dict

@@ -1,14 +1,16 @@
 """The forms of a node that nobody observes: what runs in production has no marks, is optimised, may be machine code.
 
 An engine here runs one execution in the plain form and in the pathed form at the same time, on the same answers. The
-two must ask for the same and come to the same; where they do not, the engine is at fault. What it took for its path is
-compared between engines, in the place of the marks.
+two must ask for the same and come to the same; where they do not, the engine is at fault. A node that asks for nothing
+is called as callers do, too: that goes another way into the engine, and with machine code it needs no frame. What it
+took for its path is compared between engines, in the place of the marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from vesper.compiler import Compiled
 from vesper.engines.compare import same_outcome, same_requests
@@ -57,13 +59,17 @@ class FormsProgram:
     ) -> FormsExecution:
         """There is nothing to observe, and nobody is told of it."""
         plain = self.program.start(inputs, now, limits, is_traced=False)
-        return FormsExecution(plain, self.program.start_pathed(inputs, _KEY, now, limits))
+        called = None if self.program.asks else partial(self.program.call, inputs, now)
+        return FormsExecution(plain, self.program.start_pathed(inputs, _KEY, now, limits), called)
 
 
 class FormsExecution:
-    def __init__(self, plain: DirectExecution, pathed: DirectExecution) -> None:
+    def __init__(
+        self, plain: DirectExecution, pathed: DirectExecution, called: Callable[[], Outcome] | None = None
+    ) -> None:
         self._plain = plain
         self._pathed = pathed
+        self._called = called
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         plain, pathed = self._plain.advance(completions), self._pathed.advance(completions)
@@ -76,6 +82,11 @@ class FormsExecution:
             return _fault(f"the {first} form asks for something where the {other} form ends")
         if not (_is_time(plain.outcome) or _is_time(pathed.outcome) or same_outcome(plain.outcome, pathed.outcome)):
             return _fault(f"the plain form comes to {plain.outcome}, and the pathed form to {pathed.outcome}")
+        # A call has the usual limits, whatever these were.
+        if self._called is not None and not isinstance(plain.outcome, LimitHit):
+            called = self._called()
+            if not (_is_time(called) or same_outcome(plain.outcome, called)):
+                return _fault(f"the plain form comes to {plain.outcome}, and a call of it to {called}")
         way = (self._pathed.path(), self._pathed.fingerprint())
         return Done(plain.outcome, (), is_observed=False, way=way)
 

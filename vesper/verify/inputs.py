@@ -26,6 +26,7 @@ from vesper.verify.variation import Variation
 
 _WRONG_SHARE = 40
 _BOUNDARY_SHARE = 0.15
+_ALIKE_SHARE = 0.15
 _TAME_SHARE = 0.6
 _CASE_SHARE = 0.3
 _PATTERN_SHARE = 0.4
@@ -124,6 +125,8 @@ class InputGenerator:
             }
         if self._boundaries is not None and self._random.random() < _BOUNDARY_SHARE:
             inputs = self._boundaries.seek(inputs) or inputs
+        elif self._boundaries is None and self._random.random() < _ALIKE_SHARE:
+            self._make_alike(inputs)
         if self._random.randrange(_WRONG_SHARE) == 0:
             self._spoil(inputs)
         return inputs
@@ -139,6 +142,16 @@ class InputGenerator:
         self._random.seed(seed)
         self._is_tame = True
         return self._variation.of_value("", type_, value)
+
+    def _make_alike(self, inputs: dict[str, object]) -> None:
+        """Gives one the value of another: where they are the same, comparing them is at its edge."""
+        names = sorted(inputs)
+        self._random.shuffle(names)
+        for name in names:
+            same = [other for other in names if other != name and self._types[other] == self._types[name]]
+            if same:
+                inputs[name] = inputs[same[0]]
+                return
 
     def _spoil(self, inputs: dict[str, object]) -> None:
         names = [*inputs, "no_such_input"]

@@ -6,7 +6,7 @@ import random
 from functools import lru_cache
 
 from vesper.ir.nodes import Call, Field, Literal, Node, Ref, walk
-from vesper.kernels.regex_program import set_of
+from vesper.kernels.regex_program import CodePoints, set_of
 from vesper.spec.pattern import Alternation, Anchor, AnyPoint, Class, Group, Part, Pattern, Range, Repeat, Sequence
 from vesper.spec.pattern_parser import parse_pattern
 
@@ -71,10 +71,16 @@ def _drawn(part: Part, pattern: Pattern, source: random.Random) -> str:
 
 def _character(part: Class | AnyPoint, pattern: Pattern, source: random.Random) -> str:
     wanted = set_of(part, pattern)
-    candidates = list(_CHARACTERS)
+    fitting = _usual(wanted)
     if isinstance(part, Class):
         ranges = [item for item in part.items if isinstance(item, Range)]
-        candidates += [chr(source.randint(each.first, each.last)) for each in ranges]
-    fitting = [each for each in candidates if wanted.has(each) and not "\ud800" <= each <= "\udfff"]
+        drawn = [chr(source.randint(each.first, each.last)) for each in ranges]
+        fitting = [*fitting, *(each for each in drawn if wanted.has(each) and not "\ud800" <= each <= "\udfff")]
     # Nothing of these is in the set: the text will not match, which is worth a try too.
     return source.choice(fitting or ["x"])
+
+
+@lru_cache(maxsize=256)
+def _usual(wanted: CodePoints) -> list[str]:
+    """Those of `_CHARACTERS` that are in the set."""
+    return [each for each in _CHARACTERS if wanted.has(each)]

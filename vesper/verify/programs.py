@@ -1,14 +1,16 @@
 """Random well-typed nodes, from a seed: what the verifier runs when it is not told what to run.
 
 `draw_program(seed)` gives a whole node as data; its `text()` is a `.vsp` document that the checker must accept. The
-layers below: types and literals, terms and scopes, forms, operations (`programs_types`, `programs_terms`,
-`programs_forms`, `programs_expressions`); the steps of a flow (`programs_flow`, `programs_effects`); the text
-(`programs_text`); running and reducing (`programs_run`, `programs_reduce`).
+layers below: types and literals, terms and scopes (`programs_types`, `programs_terms`); forms, comparisons, operations
+(`programs_forms`, `programs_comparisons`, `programs_binders`, `programs_expressions`); the steps of a flow
+(`programs_flow`, `programs_effects`); the text (`programs_text`); running and reducing (`programs_run`,
+`programs_reduce`).
 """
 
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import replace
 
 from vesper.spec.types import (
@@ -28,7 +30,7 @@ from vesper.spec.types import (
 )
 from vesper.verify.programs_expressions import Expressions
 from vesper.verify.programs_flow import Flow
-from vesper.verify.programs_terms import NOTHING, Facts, Known, NoWay, Scope, Term, infix
+from vesper.verify.programs_terms import COMPARISON, NOTHING, Facts, Known, NoWay, Scope, Term, infix
 from vesper.verify.programs_text import (
     Draft,
     DrawnCompute,
@@ -97,7 +99,7 @@ class _Program:
         outputs = self._outputs(inputs)
         functions = tuple(self._function(name) for name in _FUNCTIONS[: self._few(0, 0, 1, 2, 3)])
         flow = Flow(self._expressions, outputs, self._type != "function") if self._has_flow else None
-        preconditions = self._clauses(self._scope, self._few(0, 0, 0, 1, 2))
+        preconditions = self._clauses(self._scope, self._few(0, 0, 0, 1, 2)) + self._there()
         # The checker knows in all that follows what they say about null.
         facts = NOTHING.union(*(clause.when_true for clause in preconditions))
         self._scope = self._scope.assuming(facts)
@@ -246,6 +248,14 @@ class _Program:
                 continue
         return tuple(found)
 
+    def _there(self) -> tuple[Term, ...]:
+        """Now and then a clause which says that an input is not null."""
+        if not self._scope.nullable or self._random.random() > 0.3:
+            return ()
+        name = self._random.choice(self._scope.nullable)
+        known = NOTHING if name.path is None else frozenset({name.path})
+        return (Term(BOOLEAN, (name, " IS NOT NULL"), COMPARISON, when_true=known),)
+
     def _after(self, inputs: tuple[DrawnInput, ...], outputs: tuple[tuple[str, Type], ...]) -> Scope:
         """What postconditions see: an output hides the input of its name, which is then `input.name`."""
         scope = Scope()
@@ -355,6 +365,11 @@ class _Program:
         draw, failed = self._expressions, NOTHING
         type_ = held_to or self._random.choice(draw.pool)
         rows: list[tuple[Term, Term]] = []
+        if self._random.random() < 0.2:
+            with suppress(NoWay):
+                rows += [
+                    (when, self._result(type_, held_to, when.when_true)) for when in draw.tests_of_one(self._scope)
+                ]
         for _ in range(self._few(0, 1, 2, 2, 3)):
             when = draw.expression(BOOLEAN, self._scope.assuming(failed), 2, BOOLEAN)
             rows.append((when, self._result(type_, held_to, failed | when.when_true)))

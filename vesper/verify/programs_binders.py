@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from functools import partial
 
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, ArrayOf, MapOf, OptionalOf, SetOf, Type, is_key, is_ordered
-from vesper.verify.programs_forms import Forms, Producer
+from vesper.verify.programs_comparisons import Comparisons
+from vesper.verify.programs_forms import Producer
 from vesper.verify.programs_terms import NoWay, Scope, Term
 
 _SORTED = ("sort_by",)
 _BY_CONDITION = ("take_while", "drop_while")
 
 
-class BinderForms(Forms):
+class BinderForms(Comparisons):
     """The forms whose result is made of the items that they go over, and `fold`."""
 
     def binder_forms(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Iterator[Producer]:

@@ -36,6 +36,7 @@ from vesper.spec.types import (
     without_null,
 )
 from vesper.verify.programs_binders import BinderForms
+from vesper.verify.programs_comparisons import Asked
 from vesper.verify.programs_patterns import draw_pattern
 from vesper.verify.programs_terms import (
     COMPARISON,
@@ -124,6 +125,7 @@ class Expressions(BinderForms):
         """Name, type and YAML text; one is added where a value can be had in no other way."""
         self.functions: list[tuple[str, tuple[Type, ...], Type]] = []
         """The node's own functions that stand above: name, parameters, result."""
+        self.asked: list[Asked] = []
         self.budget = self.random.choice(_BUDGETS)
         self.bound = 0
 
@@ -155,6 +157,8 @@ class Expressions(BinderForms):
             producers += self.forms(type_, scope, depth - 1, hint)
             producers += self.binder_forms(type_, scope, depth - 1, hint)
             producers += self._own_calls(type_, scope, depth - 1)
+            producers += self.graded(type_, scope, depth - 1, hint)
+            producers += self.comparisons(scope) if type_ == BOOLEAN else ()
         while producers:
             (chosen,) = self.random.choices(range(len(producers)), [weight for weight, _ in producers])
             try:

@@ -225,7 +225,7 @@ class Forms:
         parts: list[str | Term] = ["["]
         for number, item in enumerate(items):
             parts += [", " if number else "", item]
-        return Term(type_, (*parts, "]"))
+        return Term(type_, (*parts, "]"), is_open=all(item.is_open for item in items))
 
     def _literal_by_place(self, type_: SetOf | MapOf, scope: Scope, depth: int) -> Term:
         """`[…]` where a set is expected, `{}` where a map is."""

@@ -35,7 +35,7 @@ class Term:
     parts: tuple[str | Term, ...]
     level: int = TIGHTEST
     is_open: bool = False
-    """True for a literal or a bare member: the other side of an operator may say what it means."""
+    """True for a literal, a bare member or an array of these: the other side of an operator may say what it means."""
     when_true: Facts = NOTHING
     when_false: Facts = NOTHING
     path: Path | None = None

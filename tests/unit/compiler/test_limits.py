@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
+from tests.support.waiting import processor_seconds
 from vesper.check.literals import MAX_TEXT
 from vesper.compiler import Compiled, compile_source
 from vesper.diagnostics.codes import Code
@@ -109,10 +108,9 @@ def test_the_warnings_of_one_file() -> None:
 
 def test_suggestions_end() -> None:
     candidates = [f"{'x' * 60}{number:04}" for number in range(20_000)]
-    start = time.process_time()
-    suggestions("x" * 64, candidates)
-    suggestions("y" * 100_000, ["z" * 100_000])
-    assert time.process_time() - start < 1
+    with processor_seconds(2):
+        suggestions("x" * 64, candidates)
+        suggestions("y" * 100_000, ["z" * 100_000])
     assert suggestions("ammount", [*(f"other_name_{number}" for number in range(1000)), "amount"]) == ["amount"]
 
 

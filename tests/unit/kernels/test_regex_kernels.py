@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from collections.abc import Callable
 
 import pytest
 
+from tests.support.waiting import processor_seconds
 from vesper.kernels import regex
 from vesper.kernels.raised import Raised
 from vesper.kernels.regex_machine import Finder, Recognizer
@@ -148,17 +148,15 @@ def test_it_finds_what_a_backtracking_search_finds_first() -> None:
     ],
 )
 def test_no_pattern_explodes(pattern: str, text: str) -> None:
-    start = time.perf_counter()
-    regex.matches(text, pattern)
-    regex.groups(text, pattern)
-    assert time.perf_counter() - start < 2
+    with processor_seconds(5):
+        regex.matches(text, pattern)
+        regex.groups(text, pattern)
 
 
 def test_a_largest_program_keeps_the_bound() -> None:
     pattern = "(?:a?){990}b"  # 1,981 instructions, all of them open at once
-    start = time.perf_counter()
-    assert regex.find("a" * 300, pattern) is None
-    assert time.perf_counter() - start < 5
+    with processor_seconds(10):
+        assert regex.find("a" * 300, pattern) is None
 
 
 def test_a_text_of_many_kinds_of_characters_takes_no_memory_without_bound() -> None:

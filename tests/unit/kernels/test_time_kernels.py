@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
@@ -11,6 +10,7 @@ from fractions import Fraction
 
 import pytest
 
+from tests.support.waiting import processor_seconds
 from vesper.kernels import date as dates
 from vesper.kernels import duration as durations
 from vesper.kernels import timestamp as timestamps
@@ -114,10 +114,9 @@ def test_business_days_are_those_of_a_walk() -> None:
 
 
 def test_business_days_of_ten_thousand_years_take_no_walk() -> None:
-    start = time.perf_counter()
-    found = dates.add_business_days(FIRST, 2_608_000, frozenset(), WEEKEND)
-    assert dates.business_days_between(FIRST, found, frozenset(), WEEKEND) == 2_608_000
-    assert time.perf_counter() - start < 0.1
+    with processor_seconds(0.1):
+        found = dates.add_business_days(FIRST, 2_608_000, frozenset(), WEEKEND)
+        assert dates.business_days_between(FIRST, found, frozenset(), WEEKEND) == 2_608_000
 
 
 def test_a_week_without_business_days() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.waiting import processor_seconds
 from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER, STRING, Enum, SetOf, Type
 from vesper.spec.values import (
     ProblemKind,
@@ -75,11 +75,10 @@ def test_decimal_text_is_refused(text: str, kind: str) -> None:
 
 
 def test_huge_texts_take_little_time() -> None:
-    start = time.perf_counter()
-    for text in ("9" * 10_000_000, "0." + "0" * 10_000_000, "1e" + "9" * 10_000_000):
-        with pytest.raises(ValueProblem):
-            parse_decimal(text)
-    assert time.perf_counter() - start < 5
+    with processor_seconds(5):
+        for text in ("9" * 10_000_000, "0." + "0" * 10_000_000, "1e" + "9" * 10_000_000):
+            with pytest.raises(ValueProblem):
+                parse_decimal(text)
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6))

@@ -14,11 +14,9 @@ from typing import TypeVar
 
 from vesper.compiler import Compiled
 from vesper.engines.engine import Program
-from vesper.migration.compare.again import Given, compared, done_of
 from vesper.migration.compare.comparator import Comparator, Verdict
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Report
 from vesper.migration.compare.transcript import Transcript
-from vesper.verify.differential import steps_by_expression
 
 T = TypeVar("T")
 EVERY = 50
@@ -34,6 +32,10 @@ def is_checked(fingerprint: int) -> bool:
 def noise_of(program: Program, compiled: Compiled, transcript: Transcript, comparator: Comparator) -> Difference | None:
     """Where an engine differs from itself on an execution that was written down; None where it does not. Nothing is
     performed."""
+    # Both load the parser, which nobody needs before there is something to look at twice.
+    from vesper.migration.compare.again import Given, compared, done_of
+    from vesper.verify.differential import steps_by_expression
+
     given = Given.of(transcript, compiled.node)
     steps = steps_by_expression(compiled.node)
     return twice(lambda: done_of(program, given), lambda one, other: compared(one, other, comparator, steps))

@@ -6,8 +6,8 @@ way.
 
 from __future__ import annotations
 
-import asyncio
 import re
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,9 @@ from vesper.migration.compare.paths import PathNote, ending_of, prefix_name, set
 from vesper.migration.compare.transcript import Exchange
 from vesper.spec.vesper_error import VesperError
 
-_NOT_ITS_OWN = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
-"""What goes through the engine from outside. Anything else that is raised there, panics among it, is its own."""
+_NOT_ITS_OWN = (KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What goes through the engine from outside, besides a cancellation. Anything else that is raised there, panics among
+it, is its own."""
 _MESSAGE = 500
 _ROUND = re.compile(r"\[[0-9]+\]")
 
@@ -186,7 +187,7 @@ class DirectSide:
         return step
 
     def _raised(self, error: BaseException) -> Broke:
-        if isinstance(error, _NOT_ITS_OWN):
+        if isinstance(error, _NOT_ITS_OWN) or _is_cancellation(error):
             raise error
         if isinstance(error, NotAsked):
             return Broke(str(error), error, is_fault=False)
@@ -236,3 +237,9 @@ class Trail:
     def note(self, points: bytes, outcome: Outcome) -> PathNote:
         prefixes = tuple(dict.fromkeys(self._names.values()))
         return PathNote(points, tuple(sorted(self._settled)), ending_of(outcome), prefixes)
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """True for `asyncio.CancelledError`: there is none where nobody has loaded `asyncio`, and that takes long."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)

@@ -9,20 +9,17 @@ values of inputs.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import logging
 import os
 import queue
 import socket
-import ssl
 import threading
 import time
-import uuid
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from vesper.effects.per_process import PerProcess
@@ -43,6 +40,9 @@ from vesper.migration.decide.state import (
 )
 from vesper.migration.stores.store import NodeKey
 from vesper.spec.values import printable
+
+if TYPE_CHECKING:
+    import http.client
 
 MAX_WAITING = 256
 """Alerts that wait to be posted. A webhook that is away for longer loses some; the log and the history have all."""
@@ -180,6 +180,8 @@ def _change(kind: str, before: Mode, after: Mode, reason: Reason, who: str) -> d
 
 def _body(key: NodeKey, alert: Alert) -> bytes:
     """`text` is where chat services look; the rest is for programs."""
+    import uuid
+
     body = {
         "format": _FORMAT,
         "id": str(uuid.uuid4()),
@@ -301,6 +303,9 @@ class _Poster:
 
     def _post(self, body: bytes) -> tuple[str | None, bool]:
         """What is wrong, if anything; and whether it may be better later."""
+        import http.client  # only where there is a webhook: these take as long to load as a warm start may take
+        import ssl
+
         at = self._address
         kind = http.client.HTTPSConnection if at.is_tls else http.client.HTTPConnection
         connection = kind(at.host, at.port, timeout=TIMEOUT)

@@ -36,7 +36,6 @@ from vesper.migration.decide.state import Diverged, EngineFaulted, Noisy, Settin
 from vesper.migration.follow.admission import Admission
 from vesper.migration.follow.direct_side import PathedProgram
 from vesper.migration.follow.followers import Followers
-from vesper.migration.live.adopting import AdoptedProgram, FunctionComparator
 from vesper.migration.live.epoch import epoch_of
 from vesper.migration.live.live import Live, now_us
 from vesper.migration.live.process import Migration
@@ -46,6 +45,7 @@ from vesper.migration.stores.store import Happened, NodeKey, Store
 
 if TYPE_CHECKING:
     from vesper.migration.apart.isolation import Workers
+    from vesper.migration.live.adopting import AdoptedProgram
 
 _log = logging.getLogger("vesper.migration")
 _WHOLE = 10_000
@@ -93,6 +93,8 @@ class Routes:
 
     def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
         """A node behind a function: `function` is what that is, and part of the epoch (`function_name`)."""
+        from vesper.migration.live.adopting import AdoptedProgram, FunctionComparator  # takes as long as a warm start
+
         comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
         with self._lock:

@@ -43,7 +43,7 @@ pub enum Cell<'a> {
 }
 
 /// Microseconds in a unit; nothing where a unit is smaller.
-fn microseconds(unit: TimeUnit, count: i64) -> Option<i128> {
+pub(crate) fn microseconds(unit: TimeUnit, count: i64) -> Option<i128> {
     let count = i128::from(count);
     match unit {
         TimeUnit::Second => Some(count * 1_000_000),

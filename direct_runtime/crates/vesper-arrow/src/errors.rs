@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::StringBuilder;
-use arrow_array::{ArrayRef, StructArray};
-use arrow_buffer::NullBufferBuilder;
+use arrow_array::{ArrayRef, StringArray, StructArray};
+use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 
 use crate::plan::error_fields;
@@ -19,36 +18,152 @@ pub struct Told {
 }
 
 /// The column of so many rows, with what is said of those that have an error, in order.
+///
+/// Most rows have none, and most parts of a table no row that has one: nothing is done for a row without.
 pub fn error_column(length: usize, told: &[(usize, Told)]) -> Result<ArrayRef, ArrowError> {
-    let builder = || StringBuilder::with_capacity(length, told.len() * 16);
-    let (mut kinds, mut codes, mut places, mut messages) = (builder(), builder(), builder(), builder());
-    let mut nulls = NullBufferBuilder::new(length);
-    let mut told = told.iter().peekable();
-    for row in 0..length {
-        if let Some((_, error)) = told.next_if(|(at, _)| *at == row) {
-            kinds.append_value(&error.kind);
-            codes.append_value(&error.code);
-            places.append_option(error.place.as_ref());
-            messages.append_value(&error.message);
-            nulls.append_non_null();
-        } else {
-            // Below a null there is nothing, but there has to be a row.
-            for column in [&mut kinds, &mut codes, &mut places, &mut messages] {
-                column.append_null();
-            }
-            nulls.append_null();
+    let texts = |of: fn(&Told) -> Option<&str>| -> Result<ArrayRef, ArrowError> {
+        let mut column = Sparse::new(length);
+        for (row, error) in told {
+            column.add(*row, of(error));
         }
-    }
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(kinds.finish()),
-        Arc::new(codes.finish()),
-        Arc::new(places.finish()),
-        Arc::new(messages.finish()),
+        Ok(Arc::new(column.finish(length)?))
+    };
+    let columns = vec![
+        texts(|error| Some(&error.kind))?,
+        texts(|error| Some(&error.code))?,
+        texts(|error| error.place.as_deref())?,
+        texts(|error| Some(&error.message))?,
     ];
+    let mut nulls = NullBufferBuilder::new(length);
+    for (row, _) in told {
+        nulls.append_n_nulls(row.saturating_sub(nulls.len()));
+        nulls.append_non_null();
+    }
+    nulls.append_n_nulls(length.saturating_sub(nulls.len()));
+    let nulls = nulls.finish();
     Ok(Arc::new(StructArray::try_new_with_length(
         error_fields(),
         columns,
-        nulls.finish(),
+        nulls,
         length,
     )?))
+}
+
+/// A column of texts of which few are there.
+struct Sparse {
+    bytes: Vec<u8>,
+    /// Where texts end.
+    offsets: Vec<i32>,
+    nulls: NullBufferBuilder,
+}
+
+impl Sparse {
+    fn new(length: usize) -> Self {
+        let mut offsets = Vec::with_capacity(length + 1);
+        offsets.push(0);
+        Self {
+            bytes: Vec::new(),
+            offsets,
+            nulls: NullBufferBuilder::new(length),
+        }
+    }
+
+    /// Nulls up to this row. What an offset cannot say makes a column that cannot be made: `finish` says so.
+    fn skip_to(&mut self, row: usize) {
+        let end = i32::try_from(self.bytes.len()).unwrap_or(i32::MAX);
+        self.nulls.append_n_nulls(row.saturating_sub(self.nulls.len()));
+        self.offsets.resize(row + 1, end);
+    }
+
+    fn add(&mut self, row: usize, text: Option<&str>) {
+        self.skip_to(row);
+        if let Some(text) = text {
+            self.bytes.extend_from_slice(text.as_bytes());
+            self.offsets
+                .push(i32::try_from(self.bytes.len()).unwrap_or(i32::MAX));
+            self.nulls.append_non_null();
+        }
+    }
+
+    fn finish(mut self, length: usize) -> Result<StringArray, ArrowError> {
+        self.skip_to(length);
+        StringArray::try_new(
+            OffsetBuffer::new(ScalarBuffer::from(self.offsets)),
+            Buffer::from_vec(self.bytes),
+            self.nulls.finish(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+
+    use super::*;
+
+    fn told(code: &str, place: Option<&str>) -> Told {
+        Told {
+            kind: "failed".to_owned(),
+            code: code.to_owned(),
+            place: place.map(str::to_owned),
+            message: format!("it is {code}"),
+        }
+    }
+
+    fn shown(length: usize, told: &[(usize, Told)]) -> Vec<Option<(String, String, Option<String>, String)>> {
+        let column = error_column(length, told).unwrap();
+        let column = column.as_struct();
+        let text = |place: usize, row: usize| {
+            let texts = column.column(place).as_string::<i32>();
+            texts.is_valid(row).then(|| texts.value(row).to_owned())
+        };
+        assert_eq!(column.len(), length);
+        (0..length)
+            .map(|row| {
+                assert_eq!(column.is_valid(row), text(0, row).is_some());
+                column.is_valid(row).then(|| {
+                    (
+                        text(0, row).unwrap(),
+                        text(1, row).unwrap(),
+                        text(2, row),
+                        text(3, row).unwrap(),
+                    )
+                })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn rows_without_an_error_are_null() {
+        assert_eq!(shown(0, &[]), []);
+        assert_eq!(shown(3, &[]), [None, None, None]);
+    }
+
+    #[test]
+    fn errors_stand_in_their_rows() {
+        let found = shown(
+            5,
+            &[
+                (0, told("a", None)),
+                (2, told("b", Some("x"))),
+                (3, told("c", None)),
+            ],
+        );
+        let row = |code: &str, place: Option<&str>| {
+            Some((
+                "failed".to_owned(),
+                code.to_owned(),
+                place.map(str::to_owned),
+                format!("it is {code}"),
+            ))
+        };
+        assert_eq!(
+            found,
+            [row("a", None), None, row("b", Some("x")), row("c", None), None]
+        );
+        assert_eq!(shown(1, &[(0, told("a", None))]), [row("a", None)]);
+    }
 }

@@ -2,13 +2,18 @@
 //!
 //! `plan` finds which column is which input, and from `scales` what types the outputs have; `read` takes rows out of
 //! columns and `write` puts outputs into columns; `cell` and `given` do so for whatever is not read at once, and find the
-//! problems with it; `run` goes through the parts of a table on several threads, and `stream` is
-//! how tables come and go. What an error says is not known here:
+//! problems with it. Where machine code takes words instead of values, `fill` and `give` do the same for many rows at once.
+//! `pass` goes through a part of a table, `run` through the parts on several threads, and `stream` is how tables come and
+//! go. What an error says is not known here:
 //! `errors` makes the column of what the crate above says. (docs/spec/batches.md)
 
 mod cell;
 mod errors;
+mod fill;
+mod give;
 mod given;
+mod names;
+mod pass;
 mod plan;
 mod read;
 mod run;
@@ -16,7 +21,7 @@ mod scales;
 mod stream;
 mod write;
 
-pub use arrow_array::{RecordBatch, RecordBatchReader};
+pub use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
 pub use arrow_schema::{ArrowError, SchemaRef};
 pub use cell::{Cell, cell};
 pub use errors::{Told, error_column};

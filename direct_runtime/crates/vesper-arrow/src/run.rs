@@ -10,12 +10,11 @@ use arrow_schema::ArrowError;
 use vesper_interp::guard::guarded;
 use vesper_interp::problems::Problems;
 use vesper_interp::{Limits, Outcome, Program, Rows};
-use vesper_ir::Value;
+use vesper_ir::{Value, planted};
 
-use crate::given::Conversion;
-use crate::plan::{Form, From, Plan};
-use crate::read::{Column, Remembered, Texts};
-use crate::write::Writer;
+use crate::pass::{Pass, Ran};
+use crate::plan::{Form, Plan};
+use crate::read::Remembered;
 
 /// How many rows one thread takes at a time.
 pub const ROWS: usize = 16_384;
@@ -120,12 +119,8 @@ struct Thread<'a> {
     plan: &'a Plan,
     rows: Rows<'a>,
     remembered: Vec<Remembered>,
-}
-
-/// The inputs of a part.
-enum Source<'a> {
-    Columns(Vec<Column<'a>>),
-    Json(Texts<'a>, &'a ArrayRef),
+    /// What a run without a frame may spend. It does not look at the clock: where time is limited, nothing.
+    fuel: u64,
 }
 
 impl<'a> Thread<'a> {
@@ -137,6 +132,11 @@ impl<'a> Thread<'a> {
             program,
             plan,
             rows,
+            fuel: if planted!("batch.time_is_without_limit", terms.limits.time.is_some(), false) {
+                0
+            } else {
+                planted!("batch.fuel_is_without_limit", terms.limits.fuel, u64::MAX)
+            },
             remembered: plan.inputs.iter().map(|_| Remembered::new()).collect(),
         })
     }
@@ -154,144 +154,21 @@ impl<'a> Thread<'a> {
     }
 
     fn run(&mut self, given: &RecordBatch, guards_rows: bool) -> Result<Ran, Failed> {
-        let Self {
-            program,
-            plan,
-            rows,
-            remembered,
-        } = self;
-        let node = program.node();
-        let length = given.num_rows();
-        let mut source = source(program, plan, given, remembered)?;
-        let declared = node.outputs.iter().zip(&plan.scales);
-        let mut writers: Vec<Writer> = declared
-            .map(|(output, scale)| Writer::new(&output.ty, *scale, length))
-            .collect();
-        let mut errors: Vec<(usize, Ended)> = Vec::new();
-        for row in 0..length {
-            let outcome = match read(program, plan, &mut source, rows, row) {
-                Err(problems) => Err(Ended::Refused(problems)),
-                Ok(()) if guards_rows => guarded(|| rows.run()).map_err(Ended::Panicked),
-                Ok(()) => Ok(rows.run()),
-            };
-            let ended = match outcome {
-                Ok(Outcome::Returned(values)) => {
-                    let misfit = writers
-                        .iter()
-                        .zip(&values)
-                        .position(|(of, value)| !of.fits(value));
-                    if let Some(place) = misfit {
-                        Ended::Misfit(place, values.into_iter().nth(place).unwrap_or(Value::Null))
-                    } else {
-                        for (writer, value) in writers.iter_mut().zip(&values) {
-                            writer.append(value);
-                        }
-                        continue;
-                    }
-                }
-                Ok(outcome) => Ended::Otherwise(outcome),
-                Err(ended) => ended,
-            };
-            errors.push((row, ended));
-            for writer in &mut writers {
-                writer.append_null();
-            }
-        }
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(plan.kept.len() + writers.len() + 1);
-        for place in &plan.kept {
-            columns.extend(given.columns().get(*place).cloned());
-        }
-        for writer in &mut writers {
-            columns.push(writer.finish()?);
-        }
-        Ok(Ran { columns, errors })
-    }
-}
-
-struct Ran {
-    columns: Vec<ArrayRef>,
-    errors: Vec<(usize, Ended)>,
-}
-
-impl Ran {
-    fn with(self, given: RecordBatch) -> Part {
-        Part {
+        let mut pass = Pass::new(
+            self.program,
+            self.plan,
             given,
-            columns: self.columns,
-            errors: self.errors,
+            &mut self.rows,
+            &mut self.remembered,
+            guards_rows,
+        );
+        // A row that brings the engine down is told from the others in the ordinary way alone.
+        if guards_rows {
+            pass.ordinary(0..given.num_rows())?;
+        } else {
+            pass.all(self.fuel)?;
         }
-    }
-}
-
-fn no_column() -> Failed {
-    Failed::Engine("a part of a table has fewer columns than its schema".to_owned())
-}
-
-fn source<'a>(
-    program: &'a Program,
-    plan: &'a Plan,
-    given: &'a RecordBatch,
-    remembered: &'a mut [Remembered],
-) -> Result<Source<'a>, Failed> {
-    if plan.form == Form::Json {
-        let texts = given.columns().get(plan.texts).ok_or_else(no_column)?;
-        let of = Texts::of(texts.as_ref()).ok_or_else(no_column)?;
-        return Ok(Source::Json(of, texts));
-    }
-    let mut columns = Vec::with_capacity(plan.inputs.len());
-    let declared = program.node().inputs.iter();
-    for ((input, from), remembered) in declared.zip(&plan.inputs).zip(remembered) {
-        columns.push(match from {
-            From::Same(value) => Column::absent(value.clone()),
-            From::Column(place) => {
-                let array = given.columns().get(*place).ok_or_else(no_column)?.as_ref();
-                if plan.form == Form::Spelled {
-                    Column::spelled(array)
-                } else {
-                    Column::new(&input.ty, array, remembered)
-                }
-            }
-        });
-    }
-    Ok(Source::Columns(columns))
-}
-
-/// Writes the inputs of a row, or finds every problem with them.
-#[inline]
-fn read(
-    program: &Program,
-    plan: &Plan,
-    source: &mut Source<'_>,
-    rows: &mut Rows<'_>,
-    row: usize,
-) -> Result<(), Problems> {
-    let columns = match source {
-        Source::Columns(columns) => columns,
-        Source::Json(texts, array) => {
-            let text = if array.is_null(row) { "" } else { texts.value(row) };
-            let values = program.inputs_of_json(text.as_bytes())?;
-            for (place, value) in rows.inputs().iter_mut().zip(values) {
-                *place = value;
-            }
-            return Ok(());
-        }
-    };
-    let mut conversion: Option<Conversion> = None;
-    let declared = program.node().inputs.iter();
-    for ((column, place), input) in columns.iter_mut().zip(rows.inputs()).zip(declared) {
-        if column.read(row, place) {
-            continue;
-        }
-        let is_spelled = plan.form == Form::Spelled;
-        let conversion = conversion.get_or_insert_with(Conversion::default);
-        let default = input.default.as_ref();
-        if let Some(value) = column.read_cell(&input.ty, default, row, is_spelled, &input.name, conversion) {
-            *place = value;
-        }
-    }
-    match conversion {
-        Some(conversion) if !conversion.problems.is_empty() => Err(conversion.problems),
-        _ => Ok(()),
+        pass.finish()
     }
 }
 

@@ -9,7 +9,9 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, ListArray, MapArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, TimeUnit};
-use vesper_ir::{Decimal, EnumType, Type, Value};
+use vesper_ir::{Decimal, Type, Value};
+
+use crate::names::Names;
 
 /// The most digits that a decimal column has.
 pub(crate) const PRECISION: u8 = 38;
@@ -70,7 +72,7 @@ pub(crate) enum Writer {
     Spelled(StringBuilder),
     Float(Float64Builder),
     Text(StringBuilder),
-    Member(StringBuilder, Arc<EnumType>),
+    Member(Names),
     Bytes(BinaryBuilder),
     Timestamp(TimestampMicrosecondBuilder),
     Date(Date32Builder),
@@ -120,7 +122,7 @@ impl Lengths {
 
 /// What a column of this scale has for a number; nothing where that would not be the number.
 #[inline]
-fn coefficient(number: &Decimal, scale: u16) -> Option<i128> {
+pub(crate) fn coefficient(number: &Decimal, scale: u16) -> Option<i128> {
     let (coefficient, own) = number.as_small()?;
     let scaled = match scale.checked_sub(own) {
         Some(0) => coefficient,
@@ -152,7 +154,7 @@ impl Writer {
             Type::Json => Self::Spelled(StringBuilder::new()),
             Type::Float => Self::Float(Float64Builder::with_capacity(rows)),
             Type::Text => Self::Text(StringBuilder::with_capacity(rows, rows * 8)),
-            Type::Enum(of) => Self::Member(StringBuilder::with_capacity(rows, rows * 8), Arc::clone(of)),
+            Type::Enum(of) => Self::Member(Names::new(of, rows)),
             Type::Bytes => Self::Bytes(BinaryBuilder::new()),
             Type::Timestamp => Self::Timestamp(
                 TimestampMicrosecondBuilder::with_capacity(rows).with_data_type(column_type(ty, None)),
@@ -214,9 +216,7 @@ impl Writer {
             (Self::Spelled(column), Value::Json(json)) => column.append_value(json.text()),
             (Self::Float(column), Value::Float(value)) => column.append_value(*value),
             (Self::Text(column), Value::Text(text)) => column.append_value(text),
-            (Self::Member(column, of), Value::Member(member)) => {
-                column.append_option(of.name(*member));
-            }
+            (Self::Member(column), Value::Member(member)) => column.append(*member),
             (Self::Bytes(column), Value::Bytes(bytes)) => column.append_value(bytes),
             (Self::Timestamp(column), Value::Timestamp(moment)) => column.append_value(*moment),
             (Self::Date(column), Value::Date(date)) => column.append_value(*date),
@@ -257,7 +257,8 @@ impl Writer {
             Self::Integer(column) => column.append_null(),
             Self::Decimal(column, _) => column.append_null(),
             Self::Float(column) => column.append_null(),
-            Self::Spelled(column) | Self::Text(column) | Self::Member(column, _) => column.append_null(),
+            Self::Spelled(column) | Self::Text(column) => column.append_null(),
+            Self::Member(column) => column.append_null(),
             Self::Bytes(column) => column.append_null(),
             Self::Timestamp(column) => column.append_null(),
             Self::Date(column) => column.append_null(),
@@ -279,7 +280,8 @@ impl Writer {
             Self::Integer(column) => Arc::new(column.finish()),
             Self::Decimal(column, _) => Arc::new(column.finish()),
             Self::Float(column) => Arc::new(column.finish()),
-            Self::Spelled(column) | Self::Text(column) | Self::Member(column, _) => Arc::new(column.finish()),
+            Self::Spelled(column) | Self::Text(column) => Arc::new(column.finish()),
+            Self::Member(column) => Arc::new(column.finish()?),
             Self::Bytes(column) => Arc::new(column.finish()),
             Self::Timestamp(column) => Arc::new(column.finish()),
             Self::Date(column) => Arc::new(column.finish()),

@@ -38,11 +38,12 @@ pub(crate) struct PathedForm {
     pub(crate) code: Code,
     pub(crate) parts: Vec<Parts>,
     pub(crate) tier: Tier,
+    shape: Option<Arc<Shape>>,
 }
 
 impl Hot for PathedForm {
     fn make(&self) {
-        self.tier.make(&self.code, None);
+        self.tier.make(&self.code, self.shape.clone());
     }
 }
 
@@ -123,11 +124,25 @@ impl Program {
 
     pub(crate) fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
         let made = self.pathed.get_or_init(|| {
-            let code = compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
+            let mut code =
+                compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
+            if self.tiering.is_some() && self.rules.has(Rule::Intervals) {
+                // The node stays as it is, because rules change its path; what they prove holds all the same.
+                code.proven = optimised(&self.unit.node, Rules::NONE.with(Rule::Intervals))
+                    .facts
+                    .proven;
+            }
             let parts = parts_of_inputs(&self.unit.node);
             let tier = Tier::new(self.tiering.clone());
-            tier.loaded(&code, || None);
-            Ok(Arc::new(PathedForm { code, parts, tier }))
+            let shape = self.is_alone().then(|| Shape::of(&self.unit.node, &code));
+            let shape = shape.flatten().map(Arc::new);
+            tier.loaded(&code, || shape.clone());
+            Ok(Arc::new(PathedForm {
+                code,
+                parts,
+                tier,
+                shape,
+            }))
         });
         made.as_ref().map_err(|what| *what)
     }
@@ -225,6 +240,34 @@ impl Program {
     #[inline]
     pub fn expressed(&self, has_outputs: bool) {
         self.unit.tier.expressed(has_outputs);
+    }
+
+    /// The same of the form that says which way a run went.
+    #[inline]
+    pub fn express_pathed(&self) -> Option<&dyn Express> {
+        self.pathed().ok()?.tier.express()
+    }
+
+    #[inline]
+    pub fn expressed_pathed(&self, has_outputs: bool) {
+        if let Ok(form) = self.pathed() {
+            form.tier.expressed(has_outputs);
+        }
+    }
+
+    /// How the form that says which way a run went is run without a frame, where it can be.
+    pub fn pathed_shape(&self) -> Option<Arc<Shape>> {
+        self.pathed().ok()?.shape.clone()
+    }
+
+    /// The same way for so many runs, one after the other, as a batch has them; how they ended is to be told to
+    /// `expressed_rows`. Where there is none: so many runs are made in the ordinary way before somebody asks again.
+    pub fn express_rows(&self, rows: u32) -> Result<&dyn Express, u32> {
+        self.unit.tier.express_rows(rows)
+    }
+
+    pub fn expressed_rows(&self, outputs: u32, missed: u32) {
+        self.unit.tier.expressed_rows(outputs, missed);
     }
 
     /// True when an execution may ask for effects.

@@ -134,6 +134,8 @@ const A_MISS: u32 = 2;
 const MOST_MISSES: u32 = 64;
 /// For so many calls nobody tries after that.
 const UNTIL_TRIED: u32 = 10_000;
+/// Who has many rows to run asks again after so many whether there is such a way by now.
+const UNTIL_ASKED: u32 = 64;
 
 /// How one form of a node is run.
 #[derive(Debug)]
@@ -304,6 +306,46 @@ impl Tier {
             more
         };
         self.misses.store(more, Ordering::Relaxed);
+    }
+
+    /// The way without a frame for so many runs, one after the other. Where there is none, or it is of no use now: so many
+    /// runs are made in the ordinary way before somebody asks again.
+    ///
+    /// Threads that run rows side by side write these counters: once for many rows, or they would wait for each other.
+    pub(crate) fn express_rows(&self, rows: u32) -> Result<&dyn Express, u32> {
+        let made = self.made.get().filter(|_| self.enters.load(Ordering::Acquire));
+        let express = made.and_then(|made| made.native.express()).ok_or(UNTIL_ASKED)?;
+        let misses = self.misses.load(Ordering::Relaxed);
+        if misses > MOST_MISSES {
+            let rest = misses.saturating_sub(rows.max(1));
+            let rest = if rest <= MOST_MISSES { 0 } else { rest };
+            self.misses.store(rest, Ordering::Relaxed);
+            return Err(rows);
+        }
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            // Somebody is to look at this form: the ordinary way does.
+            return Err(1);
+        }
+        self.left.store(left.saturating_sub(rows), Ordering::Relaxed);
+        Ok(express)
+    }
+
+    /// Told how many of such runs gave outputs, and how many gave up.
+    pub(crate) fn expressed_rows(&self, outputs: u32, missed: u32) {
+        let count = self.expressed.load(Ordering::Relaxed);
+        self.expressed
+            .store(count.wrapping_add(outputs.into()), Ordering::Relaxed);
+        let misses = self.misses.load(Ordering::Relaxed);
+        let misses = misses
+            .saturating_add(missed.saturating_mul(A_MISS))
+            .saturating_sub(outputs);
+        let misses = if misses > MOST_MISSES {
+            MOST_MISSES + UNTIL_TRIED
+        } else {
+            misses
+        };
+        self.misses.store(misses, Ordering::Relaxed);
     }
 
     /// Counts the units that a run on the interpreter spent; a few long ones make a form hot as well as many calls.

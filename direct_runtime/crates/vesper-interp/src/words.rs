@@ -15,6 +15,11 @@ use vesper_ir::value::Member;
 use vesper_ir::{Node, Type, Value, planted};
 
 use crate::bytecode::Code;
+use crate::path::Path;
+
+mod block;
+
+pub use block::{Block, RawRows};
 
 /// Machine code of a node that takes words and gives words.
 pub trait Express: Debug + Send + Sync {
@@ -23,6 +28,11 @@ pub trait Express: Debug + Send + Sync {
 
     /// Computes the outputs, which are then in the words; false where it gives up. So many units of fuel may be spent.
     fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool;
+
+    /// The same for every row of a block that was not left out; each may spend so much.
+    fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
+        block.run_each(|words| self.run(words, fuel));
+    }
 }
 
 /// As what a value stands in words.
@@ -133,6 +143,18 @@ pub struct RowShape {
     pub array: usize,
 }
 
+/// Where the path of a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathShape {
+    /// The register of its first word.
+    pub first: usize,
+    pub words: usize,
+    /// Where it begins, empty, among the words of the inputs.
+    pub from: usize,
+    /// Where it is left among the results.
+    pub to: usize,
+}
+
 /// How a node takes its inputs and gives its outputs.
 #[derive(Debug)]
 pub struct Shape {
@@ -144,6 +166,8 @@ pub struct Shape {
     pub outputs: Vec<(Form, usize)>,
     /// Words of all outputs.
     pub results: usize,
+    /// The words of the path, of a form that says which way a run went.
+    pub path: Option<PathShape>,
     arrays: usize,
     /// The constants of the code, for texts.
     constants: Vec<Value>,
@@ -160,6 +184,7 @@ impl Shape {
             words: 0,
             outputs: Vec::with_capacity(node.outputs.len()),
             results: 0,
+            path: None,
             arrays: 0,
             constants: code.constants.clone(),
         };
@@ -180,6 +205,16 @@ impl Shape {
             let form = Form::of(&output.ty)?;
             shape.outputs.push((form, shape.results));
             shape.results += form.width();
+        }
+        shape.path = code.path.as_ref().map(|path| PathShape {
+            first: path.first.0 as usize,
+            words: path.words,
+            from: shape.words,
+            to: shape.results,
+        });
+        if let Some(path) = shape.path {
+            shape.words += path.words;
+            shape.results += path.words;
         }
         Some(shape)
     }
@@ -219,6 +254,8 @@ pub struct Words<'a> {
     arrays: Vec<(usize, Vec<u64>)>,
     texts: Vec<&'a str>,
     results: Vec<u64>,
+    /// Where the words and the results of this run begin: behind those of others where there is room for many (`Block`).
+    at: (usize, usize),
 }
 
 /// What machine code is called with.
@@ -300,6 +337,7 @@ impl<'a> Words<'a> {
             arrays: vec![(0, Vec::new()); shape.arrays],
             texts: Vec::new(),
             results: vec![0; shape.results],
+            at: (0, 0),
             shape: Arc::clone(shape),
         }
     }
@@ -321,6 +359,7 @@ impl<'a> Words<'a> {
             // In place: there is none to be mapped.
             texts: self.texts.into_iter().map(|_| "").collect(),
             results: self.results,
+            at: self.at,
         }
     }
 
@@ -420,9 +459,10 @@ impl<'a> Words<'a> {
                 }
             }
         }
+        let (at, results_at) = self.at;
         Some(Raw {
-            words: &mut self.words,
-            results: &mut self.results,
+            words: self.words.get_mut(at..at + shape.words)?,
+            results: self.results.get_mut(results_at..results_at + shape.results)?,
             texts: &self.texts,
         })
     }
@@ -431,6 +471,7 @@ impl<'a> Words<'a> {
     #[inline]
     pub fn output(&self, place: usize) -> Option<Word<'_>> {
         let (form, at) = *self.shape.outputs.get(place)?;
+        let at = self.at.1 + at;
         let first = *self.results.get(at)?;
         Some(match form {
             Form::Boolean => Word::Boolean(first != 0),
@@ -446,6 +487,18 @@ impl<'a> Words<'a> {
             Form::Member => Word::Member(Member(u32::try_from(first).ok()?)),
             Form::Text => Word::Text(self.text(first)?),
         })
+    }
+
+    /// The points that the run passed; of a form that does not say, none.
+    #[inline]
+    pub fn path(&self) -> Path {
+        let words = self
+            .shape
+            .path
+            .and_then(|path| self.results.get(path.to..path.to + path.words));
+        words
+            .map(|words| Path::new(words.iter().copied()))
+            .unwrap_or_default()
     }
 
     fn text(&self, word: u64) -> Option<&str> {

@@ -54,6 +54,8 @@ struct Late {
     block: Block,
     kept: Vec<Kept>,
     then: Then,
+    /// The loop that it is in, where the fuel is known by that.
+    in_step: Option<InStep>,
 }
 
 enum Then {
@@ -370,8 +372,18 @@ impl<'a, 'b> Lower<'a, 'b> {
                 return self.next_of_items(how, of_loop(self.code, slot), done as usize);
             }
             Instruction::LoopField { slot, place, .. } => self.field(how, of_loop(self.code, slot), place)?,
+            Instruction::NoteItems { slot, began, point } => {
+                let rounds = self.taken(of_loop(self.code, slot), of(began))?;
+                self.note_rounds(rounds, point)?;
+            }
+            Instruction::NoteRounds { count, point } => {
+                let rounds = self.only(of(count), Kind::Integer)?;
+                self.note_rounds(rounds, point)?;
+            }
             Instruction::LoopBegan { slot, out } => {
-                let held = self.held(of_loop(self.code, slot), Kind::Range);
+                let loop_place = of_loop(self.code, slot);
+                let kind = self.state.native(loop_place).unwrap_or(Kind::Range);
+                let held = self.held(loop_place, kind);
                 if let [_, _, left] = held.as_slice() {
                     self.hold(of(out), Kind::Integer, &[*left]);
                 }
@@ -615,6 +627,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             block: between,
             kept,
             then: Then::GoOn(block),
+            in_step: None,
         });
         Ok(between)
     }
@@ -642,6 +655,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             block,
             kept,
             then: Then::Leave(number),
+            in_step: self.around(),
         });
         block
     }
@@ -675,8 +689,18 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     /// Writes the blocks that were put off.
     fn late(&mut self) {
-        while let Some(Late { block, kept, then }) = self.late.pop() {
+        while let Some(late) = self.late.pop() {
+            let Late {
+                block,
+                kept,
+                then,
+                in_step,
+            } = late;
             self.builder.switch_to_block(block);
+            if let Some(in_step) = in_step {
+                let fuel = self.fuel_in_step(in_step);
+                self.builder.def_var(self.fuel, fuel);
+            }
             for kept in &kept {
                 self.store(*kept);
             }

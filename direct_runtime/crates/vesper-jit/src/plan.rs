@@ -11,7 +11,7 @@ use crate::kinds::{Kind, inline};
 
 mod words;
 
-pub(crate) use words::asked;
+pub(crate) use words::{asked, word_of};
 
 /// Where a value stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

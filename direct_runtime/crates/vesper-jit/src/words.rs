@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use vesper_interp::words::{CONSTANT, Express, Shape, Words};
+use vesper_interp::words::{Block, CONSTANT, Express, Shape, Words};
 use vesper_ir::{Key, MAX_ARITY, Member, Op, Set, TextKernels, Value, dispatch, planted};
 use vesper_kernels::Native;
 
@@ -119,6 +119,24 @@ impl Express for Expressed {
         };
         (self.code)(&mut room, raw.words.as_mut_ptr(), raw.results.as_mut_ptr()) == DONE
     }
+
+    fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
+        let Some(raw) = block.raw(&self.parts.shape) else {
+            return;
+        };
+        // The scratch is written before it is read, and what may be spent is said anew: one room for all rows.
+        let mut room = Room {
+            fuel,
+            scratch: [0; SCRATCH],
+            texts: raw.texts,
+            constants: &self.parts.constants,
+            sites: &self.parts.sites,
+        };
+        for (row, words, results) in raw.rows() {
+            room.fuel = fuel;
+            *row = (self.code)(&mut room, words.as_mut_ptr(), results.as_mut_ptr()) == DONE;
+        }
+    }
 }
 
 impl<'a> Room<'a> {
@@ -167,16 +185,7 @@ impl<'a> Room<'a> {
                 ));
             }
             Site::Texts(op) => {
-                let (left, right) = (self.text(first)?, self.text(second)?);
-                let holds = match op {
-                    Op::TextEqual => Native.text_equal(left, right),
-                    Op::TextNotEqual => Native.text_not_equal(left, right),
-                    Op::TextLess => Native.text_less(left, right),
-                    Op::TextLessOrEqual => Native.text_less_or_equal(left, right),
-                    Op::TextGreater => Native.text_greater(left, right),
-                    Op::TextGreaterOrEqual => Native.text_greater_or_equal(left, right),
-                    _ => return None,
-                };
+                let holds = compared(*op, self.text(first)?, self.text(second)?)?;
                 self.give_one(u64::from(holds));
             }
             Site::Has(keys) => {
@@ -190,14 +199,16 @@ impl<'a> Room<'a> {
                 self.give_bits(*kind, *value);
             }
             Site::Kernel { op, args, gives } => {
-                let value = self.kernel(*op, args)?;
-                self.give(*gives, &value)?;
+                // Looking up cannot panic; what a kernel does is more than can be seen from here.
+                let value = catch_unwind(AssertUnwindSafe(|| self.kernel(*op, args)));
+                self.give(*gives, &value.ok().flatten()?)?;
             }
         }
         Some(())
     }
 
     /// What a kernel gives for the words in the scratch.
+    #[inline(never)]
     fn kernel(&self, op: Op, args: &[Arg]) -> Option<Value> {
         let mut made = [const { Value::Null }; MAX_ARITY];
         let mut words = self.scratch.as_slice();
@@ -240,8 +251,21 @@ impl<'a> Room<'a> {
 
 /// Called by compiled code: does what stands at a site. What fails, and what panics, does so again in the ordinary way.
 pub(crate) extern "C" fn call_at(room: &mut Room<'_>, site: u32) -> i64 {
-    match catch_unwind(AssertUnwindSafe(|| room.at(site))) {
-        Ok(Some(())) => DONE,
-        _ => GAVE_UP,
+    match room.at(site) {
+        Some(()) => DONE,
+        None => GAVE_UP,
     }
+}
+
+#[inline(never)]
+fn compared(op: Op, left: &str, right: &str) -> Option<bool> {
+    Some(match op {
+        Op::TextEqual => Native.text_equal(left, right),
+        Op::TextNotEqual => Native.text_not_equal(left, right),
+        Op::TextLess => Native.text_less(left, right),
+        Op::TextLessOrEqual => Native.text_less_or_equal(left, right),
+        Op::TextGreater => Native.text_greater(left, right),
+        Op::TextGreaterOrEqual => Native.text_greater_or_equal(left, right),
+        _ => return None,
+    })
 }

@@ -14,8 +14,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyCapsule, PyDict, PyFloat, PyList, PyString, PyTuple};
 use vesper_arrow::{
-    ArrowError, Cell, Decimals, Ended, Exported, Failed, Form, Options, Part, Plan, RecordBatch,
-    RecordBatchReader, Refusal, SchemaRef, Table, Terms, Told, cell, error_column, json_text, run_parts,
+    Array, ArrayRef, ArrowError, Cell, Decimals, Ended, Exported, Failed, Form, Options, Part, Plan,
+    RecordBatch, RecordBatchReader, Refusal, SchemaRef, Table, Terms, Told, cell, error_column, json_text,
+    run_parts,
 };
 use vesper_interp::Outcome;
 use vesper_ir::Value;
@@ -97,6 +98,7 @@ impl Batches {
             explain,
             ready: VecDeque::new(),
             told: HashMap::new(),
+            no_errors: None,
             raised: Arc::clone(&raised),
             is_over: false,
         };
@@ -204,6 +206,8 @@ struct Reader {
     ready: VecDeque<RecordBatch>,
     /// What was said of failures that say the same in every row.
     told: HashMap<String, Told>,
+    /// The column of errors of a part without any, which the next part of the same length shares.
+    no_errors: Option<ArrayRef>,
     raised: Arc<Mutex<Option<PyErr>>>,
     is_over: bool,
 }
@@ -273,10 +277,22 @@ impl Reader {
             told.push((*row, self.told(py, &part.given, *row, ended)?));
         }
         let mut columns = part.columns;
-        Ok(error_column(part.given.num_rows(), &told).and_then(|errors| {
+        Ok(self.errors(part.given.num_rows(), &told).and_then(|errors| {
             columns.push(errors);
             RecordBatch::try_new(Arc::clone(self.plan.schema()), columns)
         }))
+    }
+
+    fn errors(&mut self, length: usize, told: &[(usize, Told)]) -> Result<ArrayRef, ArrowError> {
+        if !told.is_empty() {
+            return error_column(length, told);
+        }
+        if let Some(known) = self.no_errors.as_ref().filter(|known| known.len() == length) {
+            return Ok(Arc::clone(known));
+        }
+        let made = error_column(length, told)?;
+        self.no_errors = Some(Arc::clone(&made));
+        Ok(made)
     }
 
     fn told(&mut self, py: Python<'_>, given: &RecordBatch, row: usize, ended: &Ended) -> PyResult<Told> {

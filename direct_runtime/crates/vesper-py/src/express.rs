@@ -13,6 +13,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString};
 use pyo3::{Borrowed, PyTypeInfo};
+use vesper_interp::Path;
 use vesper_interp::inputs::is_too_long;
 use vesper_interp::json::Worded;
 use vesper_interp::words::{Express, Form, Given, Row, RowShape, Word, Words};
@@ -38,6 +39,8 @@ const KEPT_ANSWER: usize = 1 << 16;
 /// What a program keeps for its runs without a frame.
 pub(crate) struct Expressway {
     waiting: Waiting<Kept<'static>>,
+    /// The same for the form that says which way a run went.
+    pathed: Waiting<Kept<'static>>,
     /// True where no code of Python runs while inputs are read and outputs are made.
     is_plain: bool,
     /// The outputs, each None. A copy of it has the table of their names at once.
@@ -66,6 +69,7 @@ impl Expressway {
             // Without the global lock another thread may change what is borrowed.
             is_plain: waiting.is_kept() && shapes.all(|shape| shape.is_plain),
             waiting,
+            pathed: Waiting::new(py)?,
             outputs: empty.unbind(),
             layout: layout(py)?,
             json: OnceLock::new(),
@@ -76,30 +80,30 @@ impl Expressway {
     pub(crate) fn layout(&self) -> Option<Layout> {
         self.layout
     }
+}
 
-    #[inline]
-    fn take<'a>(&self, py: Python<'_>, express: &dyn Express) -> Box<Kept<'a>> {
-        match self.waiting.take(py) {
-            Some(kept) => kept,
-            None => Box::new(Kept {
-                words: Words::new(express.shape()),
-                answer: Vec::new(),
-            }),
-        }
+#[inline]
+fn take<'a>(waiting: &Waiting<Kept<'static>>, py: Python<'_>, express: &dyn Express) -> Box<Kept<'a>> {
+    match waiting.take(py) {
+        Some(kept) => kept,
+        None => Box::new(Kept {
+            words: Words::new(express.shape()),
+            answer: Vec::new(),
+        }),
     }
+}
 
-    #[inline]
-    fn put_back(&self, py: Python<'_>, mut kept: Box<Kept<'_>>, rows: usize) {
-        if rows > KEPT_ROWS || kept.answer.capacity() > KEPT_ANSWER {
-            return;
-        }
-        kept.words.clear();
-        kept.answer.clear();
-        let kept = Box::into_raw(kept).cast::<Kept<'static>>();
-        // SAFETY: what a box just gave, of the same type but for the lifetime of the texts that it borrows, and that it
-        // has none of any more: it was cleared.
-        self.waiting.put(py, unsafe { Box::from_raw(kept) });
+#[inline]
+fn put_back(waiting: &Waiting<Kept<'static>>, py: Python<'_>, mut kept: Box<Kept<'_>>, rows: usize) {
+    if rows > KEPT_ROWS || kept.answer.capacity() > KEPT_ANSWER {
+        return;
     }
+    kept.words.clear();
+    kept.answer.clear();
+    let kept = Box::into_raw(kept).cast::<Kept<'static>>();
+    // SAFETY: what a box just gave, of the same type but for the lifetime of the texts that it borrows, and that it has
+    // none of any more: it was cleared.
+    waiting.put(py, unsafe { Box::from_raw(kept) });
 }
 
 impl Program {
@@ -110,15 +114,44 @@ impl Program {
         py: Python<'py>,
         inputs: Borrowed<'_, 'py, PyAny>,
     ) -> Option<Bound<'py, PyDict>> {
+        let express = self.compiled().express()?;
+        let outputs = self.run_expressly(py, inputs, express, &self.expressway().waiting, |_| true);
+        self.compiled().expressed(outputs.is_some());
+        outputs
+    }
+
+    /// The same where the way that the run went is one to be trusted, which `trusts` says.
+    #[inline]
+    pub(crate) fn expressly_by<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Borrowed<'_, 'py, PyAny>,
+        trusts: impl FnOnce(&Path) -> bool,
+    ) -> Option<Bound<'py, PyDict>> {
+        let express = self.compiled().express_pathed()?;
+        let waiting = &self.expressway().pathed;
+        let outputs = self.run_expressly(py, inputs, express, waiting, |words| trusts(&words.path()));
+        self.compiled().expressed_pathed(outputs.is_some());
+        outputs
+    }
+
+    #[inline]
+    fn run_expressly<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Borrowed<'_, 'py, PyAny>,
+        express: &dyn Express,
+        waiting: &Waiting<Kept<'static>>,
+        is_wanted: impl FnOnce(&Words<'_>) -> bool,
+    ) -> Option<Bound<'py, PyDict>> {
         let way = self.expressway();
         let dict = inputs.cast::<PyDict>().ok()?;
         if !way.is_plain {
             return None;
         }
-        let express = self.compiled().express()?;
         // May collect garbage, and so run code of Python: before anything is borrowed.
         let outputs = copy(py, &way.outputs)?;
-        let mut kept = way.take(py, express);
+        let mut kept = take(waiting, py, express);
         let mut reader = Reader {
             decimals: decimals(py).ok()?,
             layout: way.layout,
@@ -126,9 +159,9 @@ impl Program {
         };
         let has_outputs = self.read(&mut reader, dict, express, &mut kept.words)
             && express.run(&mut kept.words, MOST_FUEL)
+            && is_wanted(&kept.words)
             && self.show(py, reader.decimals, &kept.words, &outputs).is_some();
-        way.put_back(py, kept, reader.rows);
-        self.compiled().expressed(has_outputs);
+        put_back(waiting, py, kept, reader.rows);
         has_outputs.then_some(outputs)
     }
 
@@ -140,13 +173,13 @@ impl Program {
         let json = way
             .json
             .get_or_init(|| Worded::new(self.compiled().node(), express.shape()));
-        let mut kept = way.take(py, express);
+        let mut kept = take(&way.waiting, py, express);
         let Kept { words, answer } = &mut *kept;
         let rows = json.read(text, words, MOST_ROWS);
         let has_outputs =
             rows.is_some() && express.run(words, MOST_FUEL) && json.write(words, answer).is_some();
         let answer = has_outputs.then(|| PyBytes::new(py, answer));
-        way.put_back(py, kept, rows.unwrap_or_default());
+        put_back(&way.waiting, py, kept, rows.unwrap_or_default());
         self.compiled().expressed(has_outputs);
         answer
     }

@@ -6,7 +6,7 @@ use cranelift_frontend::Variable;
 use vesper_interp::code::{Instruction, LoopSlot};
 use vesper_ir::planted;
 
-use crate::flow::{of_loop, takes_fuel, touched};
+use crate::flow::{of, of_loop, takes_fuel, touched};
 use crate::plan::constant;
 
 use super::{Held, How, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, type_of};
@@ -14,10 +14,27 @@ use super::{Held, How, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, t
 /// How the fuel is known in a loop whose items it becomes less in step with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InStep {
-    /// How much more there is of it than of items.
-    more: Variable,
-    /// How many items are left where fuel or items are used up.
+    /// The range.
+    range: usize,
+    /// The slot that says how much more there is of it than of items: it is read where the loop is left.
+    more: usize,
+    /// Where the loop begins and ends.
+    start: usize,
+    end: usize,
+    /// How many items are left where fuel or items are used up, or no further round may begin.
     stop: Variable,
+    /// The rounds, where they are counted in step as well.
+    rounds: Option<Rounds>,
+}
+
+/// How the rounds of a loop are known that it counts from zero.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    /// The place that they are counted in.
+    pub(super) count: usize,
+    max: u32,
+    /// How many items there were to begin with.
+    began: Variable,
 }
 
 impl Lower<'_, '_> {
@@ -129,21 +146,32 @@ impl Lower<'_, '_> {
         };
         let range = of_loop(self.code, *slot);
         self.in_step.remove(&range);
-        if !self.is_in_step(self.at, *slot) {
+        let Some(end) = self.end_in_step(self.at, *slot) else {
             return;
-        }
-        let (more, stop) = (
-            self.builder.declare_var(types::I64),
-            self.builder.declare_var(types::I64),
-        );
-        let in_step = InStep { more, stop };
+        };
+        let [stop, began] = [(); 2].map(|()| self.builder.declare_var(types::I64));
+        let more = self.side.slots;
+        self.side.slots += 1;
+        let rounds = self.rounds_in_step(self.at, end);
+        let rounds = rounds.map(|(count, max)| Rounds { count, max, began });
+        let in_step = InStep {
+            range,
+            more,
+            start: self.at,
+            end,
+            stop,
+            rounds,
+        };
         self.in_step.insert(range, in_step);
+        let left = self.held_part(range, Kind::Range, 2);
+        self.builder.def_var(began, left);
         let fuel = self.builder.use_var(self.fuel);
-        self.count_in_step(in_step, range, fuel);
+        self.count_in_step(in_step, fuel);
     }
 
-    /// True where nothing but the head of a loop takes fuel from its start to its end, and nobody comes in from elsewhere.
-    fn is_in_step(&self, start: usize, slot: LoopSlot) -> bool {
+    /// The end of a loop, where nothing but its head takes fuel from its start to there, and nobody comes in from
+    /// elsewhere.
+    fn end_in_step(&self, start: usize, slot: LoopSlot) -> Option<usize> {
         let all = self.code.instructions.iter().enumerate();
         let mut behind = all.clone().skip(start + 1);
         let head = behind.find(|(_, one)| takes_fuel(one));
@@ -153,23 +181,80 @@ impl Lower<'_, '_> {
             | Instruction::LoopNextNumeric { slot: own, done, .. },
         )) = head
         else {
-            return false;
+            return None;
         };
         let end = *done as usize;
         let mut body = all.clone().skip(head + 1).take(end.saturating_sub(head + 1));
         let is_inside = |at: usize| at > start && at < end;
         let mut jumps = all.filter_map(|(at, one)| touched(self.code, one).jump.map(|to| (at, to)));
-        own.0 == slot.0
+        let mut leaving = self.code.instructions.iter().enumerate();
+        let is_left = leaving.any(|(at, one)| {
+            let to = touched(self.code, one).jump;
+            is_inside(at) && at != head && to.is_some_and(|to| !is_inside(to))
+        });
+        let is_in_step = own.0 == slot.0
+            && !is_left
             && end > head
             && !body.any(|(_, one)| takes_fuel(one))
             && !jumps.any(|(at, to)| is_inside(to) && !is_inside(at))
-            && !self.plan.entries.iter().any(|entry| is_inside(*entry))
+            && !self.plan.entries.iter().any(|entry| is_inside(*entry));
+        is_in_step.then_some(end)
+    }
+
+    /// The place that the rounds of a loop are counted in, and how many there may be, where each round is counted once: by
+    /// the last instruction before the one jump back.
+    fn rounds_in_step(&self, start: usize, end: usize) -> Option<(usize, u32)> {
+        let inside = self.code.instructions.get(start..end)?;
+        let [
+            ..,
+            Instruction::LoopRound { count },
+            Instruction::Jump { to: back },
+        ] = inside
+        else {
+            return None;
+        };
+        let (count, back) = (of(*count), *back as usize);
+        let head = back.checked_sub(start).and_then(|at| inside.get(at));
+        if !head.is_some_and(takes_fuel) {
+            return None;
+        }
+        let mut limit = None;
+        for (at, one) in (start..).zip(inside) {
+            let touched = touched(self.code, one);
+            let is_last = at + 2 >= end;
+            // One jump back, and none to the instruction that jumps back or behind the count.
+            if !is_last && touched.jump.is_some_and(|to| to == back || to == end - 1) {
+                return None;
+            }
+            match *one {
+                Instruction::Move { from, .. } if at < back && touched.writes.contains(&count) => {
+                    let from = from
+                        .as_register()
+                        .is_none()
+                        .then(|| from.read(&self.code.constants, &[]));
+                    if !matches!(from.flatten(), Some(vesper_ir::Value::Integer(0))) {
+                        return None;
+                    }
+                }
+                Instruction::LoopLimit { count: own, max, .. } if of(own) == count && at > back => {
+                    limit = limit.or(Some(max));
+                    if limit != Some(max) {
+                        return None;
+                    }
+                }
+                _ if is_last => {}
+                // The rounds may be read by nobody else: they are not the same before and behind the last one.
+                _ if touched.writes.contains(&count) || touched.reads.contains(&count) => return None,
+                _ => {}
+            }
+        }
+        limit.map(|max| (count, max))
     }
 
     /// Begins to count from so much fuel: how much more it is than the items that are left, and how many of them are left
     /// where one of the two is used up.
-    fn count_in_step(&mut self, in_step: InStep, range: usize, fuel: Value) {
-        let left = self.held_part(range, Kind::Range, 2);
+    fn count_in_step(&mut self, in_step: InStep, fuel: Value) {
+        let left = self.held_part(in_step.range, Kind::Range, 2);
         let more = self.builder.ins().isub(fuel, left);
         let short = self.builder.ins().isub(left, fuel);
         let is_short = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, fuel);
@@ -184,16 +269,30 @@ impl Lower<'_, '_> {
             more,
             self.builder.ins().iadd_imm_s(more, 1)
         );
-        self.builder.def_var(in_step.more, more);
+        let stop = match in_step.rounds {
+            Some(rounds) => {
+                let began = self.builder.use_var(rounds.began);
+                let max = self.builder.ins().iconst(types::I64, i64::from(rounds.max));
+                let is_more = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, began, max);
+                let over = self.builder.ins().isub(began, max);
+                let over = planted!(
+                    "jit.rounds_in_step_have_no_limit",
+                    self.builder.ins().select(is_more, over, none),
+                    none
+                );
+                self.builder.ins().umax(stop, over)
+            }
+            None => stop,
+        };
+        let at = offset(in_step.more);
+        self.builder.ins().store(TRUSTED, more, self.memory, at);
         self.builder.def_var(in_step.stop, stop);
     }
 
     /// The head of a loop through a range whose items and fuel become less in step; what is left of the items.
     fn next_in_step(&mut self, in_step: InStep, range: usize, ended: Block) -> Value {
         let left = self.held_part(range, Kind::Range, 2);
-        let more = self.builder.use_var(in_step.more);
-        let fuel = self.builder.ins().iadd(left, more);
-        self.builder.def_var(self.fuel, fuel);
+        self.rounds_so_far(in_step, left);
         let [taken, stops, empty] = [(); 3].map(|()| self.builder.create_block());
         self.builder.set_cold_block(stops);
         self.builder.set_cold_block(empty);
@@ -208,19 +307,63 @@ impl Lower<'_, '_> {
         let is_over = self.builder.ins().icmp(IntCC::Equal, left, stop);
         self.builder.ins().brif(is_over, stops, &NONE, taken, &NONE);
         self.builder.switch_to_block(stops);
+        let fuel = self.fuel_in_step(in_step);
+        self.builder.def_var(self.fuel, fuel);
         self.builder.ins().brif(left, empty, &NONE, ended, &NONE);
         self.builder.switch_to_block(empty);
+        if in_step.rounds.is_some() {
+            // With fuel at hand it is the limit of rounds, which is the interpreter's affair.
+            let next = self.builder.create_block();
+            self.builder.set_cold_block(next);
+            self.builder.ins().brif(fuel, exit, &NONE, next, &NONE);
+            self.builder.switch_to_block(next);
+        }
         let fuel = self.refilled();
         self.builder.def_var(self.fuel, fuel);
-        self.count_in_step(in_step, range, fuel);
-        self.builder.ins().brif(fuel, taken, &NONE, exit, &NONE);
+        self.count_in_step(in_step, fuel);
+        if in_step.rounds.is_some() {
+            // Both may be used up at once.
+            let left = self.held_part(range, Kind::Range, 2);
+            let stop = self.builder.use_var(in_step.stop);
+            let is_over = self.builder.ins().icmp(IntCC::Equal, left, stop);
+            self.builder.ins().brif(is_over, exit, &NONE, taken, &NONE);
+        } else {
+            self.builder.ins().brif(fuel, taken, &NONE, exit, &NONE);
+        }
         self.builder.switch_to_block(taken);
         let left = self.held_part(range, Kind::Range, 2);
-        let more = self.builder.use_var(in_step.more);
-        let less = self.builder.ins().iadd_imm_s(left, -1);
-        let fuel = self.builder.ins().iadd(less, more);
-        self.builder.def_var(self.fuel, fuel);
+        // Known anew: what came back from its slot would be carried from round to round.
+        self.rounds_so_far(in_step, left);
         left
+    }
+
+    /// The fuel that is at hand in a loop that takes it in step.
+    pub(super) fn fuel_in_step(&mut self, in_step: InStep) -> Value {
+        let left = self.held_part(in_step.range, Kind::Range, 2);
+        let at = offset(in_step.more);
+        let more = self.builder.ins().load(types::I64, TRUSTED, self.memory, at);
+        self.builder.ins().iadd(left, more)
+    }
+
+    /// The loop around the instruction at hand that takes fuel in step.
+    pub(super) fn around(&self) -> Option<InStep> {
+        let mut all = self.in_step.values();
+        all.find(|one| one.start < self.at && self.at < one.end).copied()
+    }
+
+    /// The rounds of a loop with so many items left.
+    fn rounds_so_far(&mut self, in_step: InStep, left: Value) {
+        if let Some(rounds) = in_step.rounds {
+            let began = self.builder.use_var(rounds.began);
+            let so_far = self.builder.ins().isub(began, left);
+            self.hold(rounds.count, Kind::Integer, &[so_far]);
+        }
+    }
+
+    /// The loop around the instruction at hand, where it counts its rounds in this place in step with its items.
+    fn counted_in_step(&self, count: usize) -> Option<InStep> {
+        let is_it = |one: &InStep| one.rounds.is_some_and(|rounds| rounds.count == count);
+        self.around().filter(is_it)
     }
 
     /// The head of a loop through a range.
@@ -322,6 +465,9 @@ impl Lower<'_, '_> {
 
     /// Leaves a loop that had as many rounds as it may have to the interpreter.
     pub(super) fn limit(&mut self, count: usize, max: u32) -> Result<(), NotCompiled> {
+        if self.counted_in_step(count).is_some() {
+            return Ok(());
+        }
         let rounds = self.only(count, Kind::Integer)?;
         let is_over = self.builder.ins().icmp_imm_s(
             planted!(
@@ -338,6 +484,11 @@ impl Lower<'_, '_> {
 
     /// Counts a round.
     pub(super) fn round(&mut self, count: usize) -> Result<(), NotCompiled> {
+        if let Some(in_step) = self.counted_in_step(count) {
+            let left = self.held_part(in_step.range, Kind::Range, 2);
+            self.rounds_so_far(in_step, left);
+            return Ok(());
+        }
         let rounds = self.only(count, Kind::Integer)?;
         // There are never as many rounds as would not fit: each takes a unit of fuel.
         let more = self.builder.ins().iadd_imm_s(rounds, 1);

@@ -204,8 +204,10 @@ impl Lower<'_, '_> {
 
     /// One of two values, without a jump.
     fn selected(&mut self, condition: Value, yes: Value, no: Value) -> Value {
-        if self.builder.func.dfg.value_type(yes) != types::F64 {
-            return self.builder.ins().select(condition, yes, no);
+        match self.builder.func.dfg.value_type(yes) {
+            types::F64 => {}
+            types::I64 => return self.selected_integer(condition, yes, no),
+            _ => return self.builder.ins().select(condition, yes, no),
         }
         // SEMANTICS: `a - b` is `a + (-b)`, exactly. So a sum that goes on either way is one addition of either term,
         // and the choice is not on the way from one round of a loop to the next.
@@ -229,6 +231,54 @@ impl Lower<'_, '_> {
         self.builder
             .ins()
             .bitcast(types::F64, MemFlagsData::new(), chosen)
+    }
+
+    /// One of two integers. What both sides begin with is not part of the choice, so that it is not on the way from one
+    /// round of a loop to the next; and a choice between two constants is arithmetic where that is cheaper.
+    fn selected_integer(&mut self, condition: Value, yes: Value, no: Value) -> Value {
+        match (self.parts(yes), self.parts(no)) {
+            (Some((Opcode::Bor, first, bits)), Some((Opcode::Bor, other, or))) if first == other => {
+                let bits = self.selected_integer(condition, bits, or);
+                return self.builder.ins().bor(first, bits);
+            }
+            (Some((Opcode::Iadd, first, more)), _) if first == no => {
+                let none = self.builder.ins().iconst(types::I64, 0);
+                let more = self.selected_integer(condition, more, none);
+                return self.builder.ins().iadd(first, more);
+            }
+            _ => {}
+        }
+        if let (Some(yes), Some(no)) = (self.known(yes), self.known(no)) {
+            let apart = yes.wrapping_sub(no);
+            if apart > 0 && apart.count_ones() == 1 {
+                let is = self.builder.ins().uextend(types::I64, condition);
+                let no = planted!("jit.choice_of_constants_begins_at_zero", no, 0);
+                let places = i64::from(apart.trailing_zeros());
+                // Two bits side by side are the same number further left.
+                if no % apart == 0 {
+                    let either = self.builder.ins().iadd_imm_s(is, no / apart);
+                    return self.builder.ins().ishl_imm_s(either, places);
+                }
+                let more = self.builder.ins().ishl_imm_s(is, places);
+                return self.builder.ins().iadd_imm_s(more, no);
+            }
+        }
+        self.builder.ins().select(condition, yes, no)
+    }
+
+    /// The integer that a value is, where it is a constant.
+    fn known(&self, value: Value) -> Option<i64> {
+        let dfg = &self.builder.func.dfg;
+        let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
+            return None;
+        };
+        match dfg.insts[instruction] {
+            InstructionData::UnaryImm {
+                opcode: Opcode::Iconst,
+                imm,
+            } => Some(imm.bits()),
+            _ => None,
+        }
     }
 
     /// The opposite of a float. That of a product with a constant is the product with the opposite of it.

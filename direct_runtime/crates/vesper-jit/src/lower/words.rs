@@ -6,7 +6,7 @@ use vesper_interp::words::{CONSTANT, Given, Shape};
 use vesper_ir::{Op, planted};
 
 use super::{Held, How, Kept, Kind, Lower, NONE, NotCompiled, Place, TRUSTED, offset, type_of};
-use crate::plan::asked;
+use crate::plan::{asked, word_of};
 use crate::words::{DONE, GAVE_UP, SCRATCH_AT, Site};
 
 /// What is different where there is no frame.
@@ -35,9 +35,11 @@ impl<'a> Wordly<'a> {
 
     /// Where an input stands.
     pub(super) fn input(&self, place: usize, kind: Kind) -> Option<Kept> {
-        let slot = match self.shape.inputs.get(place)? {
-            Given::Value { at, .. } => *at,
-            Given::Rows(rows) => rows.at,
+        let slot = match (self.shape.inputs.get(place), self.shape.path) {
+            (Some(Given::Value { at, .. }), _) => *at,
+            (Some(Given::Rows(rows)), _) => rows.at,
+            (None, Some(path)) => path.from + place.checked_sub(path.first)?,
+            (None, None) => return None,
         };
         Some(Kept { place, kind, slot })
     }
@@ -82,8 +84,16 @@ impl Lower<'_, '_> {
         let Some(words) = &self.words else {
             return Err(NotCompiled::new("outputs are written where there is a frame"));
         };
-        let (results, outputs) = (words.results, words.shape.outputs.clone());
+        let (results, outputs, path) = (words.results, words.shape.outputs.clone(), words.shape.path);
         let mut all = Vec::with_capacity(outputs.len());
+        if let Some(path) = path {
+            for (word, at) in (path.first..path.first + path.words).zip(path.to..) {
+                if !self.has_all(&[(word, Kind::Integer)]) {
+                    return Ok(());
+                }
+                all.push((Kind::Integer, at, self.held(word, Kind::Integer)));
+            }
+        }
         for (operand, (form, at)) in self.code.returns.clone().into_iter().zip(outputs) {
             let kind = Kind::of_form(form);
             let register = operand.as_register().map(|register| (register.0 as usize, kind));
@@ -151,6 +161,29 @@ impl Lower<'_, '_> {
         );
         self.hold(*items, Kind::Items, &[first, next, count]);
         Ok(())
+    }
+
+    /// Notes how many rounds a loop had: none, one or many.
+    pub(super) fn note_rounds(&mut self, rounds: Value, point: u32) -> Result<(), NotCompiled> {
+        let (word, bit) = word_of(self.code, point)
+            .ok_or_else(|| NotCompiled::new("the points of a loop are in two words"))?;
+        let many = self.builder.ins().iconst(types::I64, 2);
+        let class = self.builder.ins().umin(rounds, many);
+        let first = self.builder.ins().iconst(types::I64, 1_i64 << bit);
+        let noted = self.builder.ins().ishl(first, class);
+        let path = self.only(word, Kind::Integer)?;
+        let path = self.builder.ins().bor(path, noted);
+        self.hold(word, Kind::Integer, &[path]);
+        Ok(())
+    }
+
+    /// How many items of a loop were taken, of so many.
+    pub(super) fn taken(&mut self, items: usize, began: usize) -> Result<Value, NotCompiled> {
+        let began = self.only(began, Kind::Integer)?;
+        match self.held(items, Kind::Items).as_slice() {
+            [_, _, left] => Ok(self.builder.ins().isub(began, *left)),
+            _ => Err(NotCompiled::new("a loop has other parts than three")),
+        }
     }
 
     /// What an operation gives that a function does.

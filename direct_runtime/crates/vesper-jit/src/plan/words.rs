@@ -23,14 +23,17 @@ pub(crate) struct Asked {
     pub(crate) gives: Kind,
 }
 
-/// What is taken into machine registers at the start: all inputs.
+/// What is taken into machine registers at the start: all inputs, and the path, which is empty then.
 pub(super) fn loads(shape: &Shape) -> Vec<(usize, Kind)> {
     let inputs = shape.inputs.iter().enumerate();
+    let path = shape.path.into_iter();
+    let path = path.flat_map(|path| (path.first..path.first + path.words).map(|word| (word, Kind::Integer)));
     inputs
         .map(|(place, given)| match given {
             Given::Value { form, .. } => (place, Kind::of_form(*form)),
             Given::Rows(_) => (place, Kind::Rows),
         })
+        .chain(path)
         .collect()
 }
 
@@ -54,6 +57,22 @@ pub(super) fn how(code: &Code, at: usize, instruction: &Instruction, rows: Optio
                 gives: vec![(of(out), *kind)],
             })
         }
+        Instruction::LoopBegan { slot, out } if began_with_rows(code, at) => Some(How::Inline {
+            uses: vec![(of_loop(code, slot), Kind::Items)],
+            gives: vec![(of(out), Kind::Integer)],
+        }),
+        Instruction::NoteItems { slot, began, point } => word_of(code, point).map(|(word, _)| How::Inline {
+            uses: vec![
+                (of_loop(code, slot), Kind::Items),
+                (of(began), Kind::Integer),
+                (word, Kind::Integer),
+            ],
+            gives: vec![(word, Kind::Integer)],
+        }),
+        Instruction::NoteRounds { count, point } => word_of(code, point).map(|(word, _)| How::Inline {
+            uses: vec![(of(count), Kind::Integer), (word, Kind::Integer)],
+            gives: vec![(word, Kind::Integer)],
+        }),
         Instruction::Move { out, from } if is_text(code, from) => Some(How::Inline {
             uses: Vec::new(),
             gives: vec![(of(out), Kind::Text)],
@@ -64,6 +83,27 @@ pub(super) fn how(code: &Code, at: usize, instruction: &Instruction, rows: Optio
         },
     };
     known.unwrap_or(How::Leave)
+}
+
+/// True where the loop that an instruction looks at goes through an array.
+fn began_with_rows(code: &Code, at: usize) -> bool {
+    let Some(Instruction::LoopBegan { slot, .. }) = code.instructions.get(at) else {
+        return false;
+    };
+    let before = code.instructions.get(..at).unwrap_or_default();
+    let last = before.iter().rev().find_map(|instruction| match instruction {
+        Instruction::LoopStart { slot: of, .. } if of == slot => Some(true),
+        Instruction::LoopRange { slot: of, .. } if of == slot => Some(false),
+        _ => None,
+    });
+    last == Some(true)
+}
+
+/// The word of the path that the three points of a loop are in, and the bit of the first; nothing where they are in two.
+pub(crate) fn word_of(code: &Code, point: u32) -> Option<(usize, u8)> {
+    let path = code.path.as_ref()?;
+    let ((word, bit), (last, _)) = (path.place(point), path.place(point + 2));
+    (word == last).then_some((of(word), bit))
 }
 
 fn is_text(code: &Code, operand: Operand) -> bool {

@@ -76,6 +76,7 @@ fn words<'a>(shape: &Arc<Shape>, given: &'a [Value]) -> Option<Words<'a>> {
 /// Runs the whole node without a frame, where it can be and does not give up, and compares the outputs.
 fn compare_without_frame(
     program: &Program,
+    code: &Code,
     native: &dyn Native,
     given: &[Value],
     limits: Limits,
@@ -91,13 +92,19 @@ fn compare_without_frame(
         return Ok(());
     }
     report.without_frame += 1;
-    let shown = run_on(program, program.plain_code(), None, given.to_vec(), None, limits);
+    let shown = run_on(program, code, None, given.to_vec(), None, limits);
     let Outcome::Returned(values) = &shown.outcome else {
         return Err(format!(
             "{given:?}\n  interpreter {:?}\n  without a frame it returned",
             shown.outcome
         ));
     };
+    let (expected, got) = (shown.path.unwrap_or_default(), words.path());
+    if expected != got {
+        return Err(format!(
+            "{given:?}\n  interpreter     {expected:?}\n  without a frame {got:?}"
+        ));
+    }
     for (place, value) in values.iter().enumerate() {
         let (expected, got) = (Word::of(value), words.output(place));
         if format!("{expected:?}") != format!("{got:?}") {
@@ -115,10 +122,22 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
     let mut report = Report::default();
     let all: Vec<Vec<Value>> = (0..count).map(|_| inputs(program, &mut random)).collect();
     let pathed = program.pathed_code().map_err(ToOwned::to_owned)?;
-    for code in [program.plain_code(), pathed] {
+    // Made at the good level, and at the quick one where there is one.
+    let forms = [program.plain_code(), pathed];
+    for (code, quick_from) in forms.into_iter().flat_map(|code| [(code, usize::MAX), (code, 0)]) {
+        let made_so = Options {
+            quick_from,
+            ..Options::default()
+        };
         let is_plain = std::ptr::eq(code, program.plain_code());
-        let shape = || program.shape().filter(|_| is_plain);
-        let native = match compile(code, shape(), &Options::default()) {
+        let shape = || {
+            if is_plain {
+                program.shape()
+            } else {
+                program.pathed_shape()
+            }
+        };
+        let native = match compile(code, shape(), &made_so) {
             Ok(native) => native,
             Err(why) => return Err(format!("not compiled: {why}")),
         };
@@ -130,7 +149,7 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
             };
             let (expected, _) = told(program, code, None, given, limits);
             let (got, is_whole) = told(program, code, Some(&*native), given, limits);
-            compare_without_frame(program, &*native, given, limits, &mut report)?;
+            compare_without_frame(program, code, &*native, given, limits, &mut report)?;
             report.runs += 1;
             report.whole += usize::from(is_whole);
             if expected != got {
@@ -143,12 +162,12 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
             report.guards += 1;
             let options = Options {
                 fail_guard: Some(guard),
-                ..Options::default()
+                ..made_so
             };
             let native = compile(code, shape(), &options)
                 .map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
             for given in all.iter().take(forced) {
-                compare_without_frame(program, &*native, given, Limits::default(), &mut report)?;
+                compare_without_frame(program, code, &*native, given, Limits::default(), &mut report)?;
                 let (expected, _) = told(program, code, None, given, Limits::default());
                 let (got, _) = told(program, code, Some(&*native), given, Limits::default());
                 if expected != got {

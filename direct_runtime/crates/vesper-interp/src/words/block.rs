@@ -1,0 +1,219 @@
+//! Many runs without a frame, one after the other: the inputs of all of them are written column by column, and the outputs
+//! read so.
+//!
+//! What is the same for all rows of a column (its form, where it stands in a row) is looked at once for a column and not
+//! once for a value. A row that cannot be run so is left out: it is then run in the ordinary way.
+
+use std::slice::ChunksExactMut;
+use std::sync::Arc;
+
+use vesper_ir::planted;
+
+use super::{Express, Form, Given, Shape, Word, Words, all, write};
+
+/// What machine code is called with for the rows of a block.
+#[derive(Debug)]
+pub struct RawRows<'w, 'a> {
+    pub texts: &'w [&'a str],
+    rows: &'w mut [bool],
+    words: ChunksExactMut<'w, u64>,
+    results: ChunksExactMut<'w, u64>,
+}
+
+impl<'w> RawRows<'w, '_> {
+    /// Of every row that is to be run: where it is noted whether it has outputs, its words, and its results.
+    #[inline]
+    pub fn rows(self) -> impl Iterator<Item = (&'w mut bool, &'w mut [u64], &'w mut [u64])> {
+        let rows = self.rows.iter_mut().zip(self.words).zip(self.results);
+        rows.map(|((row, words), results)| (row, words, results))
+            .filter(|(row, ..)| planted!("express.rows_that_are_left_out_are_run", **row, true))
+    }
+}
+
+/// Room for the inputs and outputs of many runs.
+#[derive(Debug)]
+pub struct Block<'a> {
+    /// Those of all rows; where one begins is set before it is run.
+    words: Words<'a>,
+    most: usize,
+    /// For each row, before it is run: whether it can be; and after it was: whether it has outputs.
+    rows: Vec<bool>,
+}
+
+impl<'a> Block<'a> {
+    /// Room for so many runs of this shape at a time; nothing where an input is an array, or there is nothing to write.
+    pub fn new(shape: &Arc<Shape>, most: usize) -> Option<Self> {
+        if shape.arrays > 0 || shape.words == 0 || shape.results == 0 {
+            return None;
+        }
+        let mut words = Words::new(shape);
+        words.words = vec![0; shape.words.checked_mul(most)?];
+        words.results = vec![0; shape.results.checked_mul(most)?];
+        Some(Self {
+            words,
+            most,
+            rows: Vec::with_capacity(most),
+        })
+    }
+
+    /// Forgets what was there, and begins so many rows, of which nothing is written yet.
+    pub fn begin(&mut self, rows: usize) {
+        self.words.clear();
+        self.rows.clear();
+        self.rows.resize(rows.min(self.most), true);
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Writes an input of every row; a row for which there is nothing, or something of another form, is left out. False
+    /// where there is no such input, or there are fewer than rows: then none is run.
+    #[inline]
+    pub fn put(&mut self, input: usize, given: impl Iterator<Item = Option<Word<'a>>>) -> bool {
+        let Words {
+            shape, words, texts, ..
+        } = &mut self.words;
+        let Some(Given::Value { form, at }) = shape.inputs.get(input) else {
+            return false;
+        };
+        let (form, at) = (*form, *at);
+        let mut count = 0;
+        let places = words.chunks_exact_mut(shape.words.max(1));
+        for ((place, row), word) in places.zip(&mut self.rows).zip(given) {
+            let is_written = match (word, place.get_mut(at..)) {
+                (Some(word), Some(place)) => write(form, place, texts, word),
+                _ => false,
+            };
+            *row &= is_written;
+            count += 1;
+        }
+        self.is_put(input, count)
+    }
+
+    /// The same for texts of which every row has one.
+    #[inline]
+    pub fn put_texts(&mut self, input: usize, given: impl Iterator<Item = &'a str>) -> bool {
+        let Words {
+            shape, words, texts, ..
+        } = &mut self.words;
+        let Some(Given::Value { form: Form::Text, at }) = shape.inputs.get(input) else {
+            return false;
+        };
+        let first = texts.len();
+        texts.extend(given.take(self.rows.len()));
+        let places = words.get_mut(*at..).unwrap_or_default();
+        let places = places.iter_mut().step_by(shape.words.max(1));
+        let count = texts.len() - first;
+        for (place, number) in places.zip(first..texts.len()) {
+            *place = number as u64;
+        }
+        self.is_put(input, count)
+    }
+
+    fn is_put(&mut self, input: usize, count: usize) -> bool {
+        if count < self.rows.len() {
+            return false;
+        }
+        self.words.given |= 1 << (input % super::MOST);
+        true
+    }
+
+    /// Leaves a row out: it has no outputs here.
+    #[inline]
+    pub fn leave(&mut self, row: usize) {
+        if let Some(row) = self.rows.get_mut(row) {
+            *row = false;
+        }
+    }
+
+    /// Runs every row that was not left out; each may spend so many units of fuel. How many have outputs now, and how
+    /// many gave up.
+    pub fn run(&mut self, express: &dyn Express, fuel: u64) -> (u32, u32) {
+        let count = |rows: &[bool]| rows.iter().map(|row| u32::from(*row)).sum::<u32>();
+        if self.words.given != all(self.words.shape.inputs.len()) {
+            self.rows.fill(false);
+        }
+        let tried = count(&self.rows);
+        express.run_rows(self, fuel);
+        let outputs = count(&self.rows);
+        (outputs, tried.saturating_sub(outputs))
+    }
+
+    /// Runs every row that was not left out by itself, as this says.
+    pub fn run_each(&mut self, mut run: impl FnMut(&mut Words<'a>) -> bool) {
+        let (words, results) = (self.words.shape.words, self.words.shape.results);
+        for (number, row) in self.rows.iter_mut().enumerate() {
+            if *row {
+                self.words.at = (number * words, number * results);
+                *row = run(&mut self.words);
+            }
+        }
+        self.words.at = (0, 0);
+    }
+
+    /// What machine code of this very shape is called with. Nothing where it is of another, or an input was not given:
+    /// then no row has outputs.
+    #[inline]
+    pub fn raw(&mut self, shape: &Arc<Shape>) -> Option<RawRows<'_, 'a>> {
+        if !Arc::ptr_eq(shape, &self.words.shape) || !self.words.is_whole() {
+            self.rows.fill(false);
+            return None;
+        }
+        let first = planted!("express.results_stand_one_row_later", 0, shape.results);
+        Some(RawRows {
+            texts: &self.words.texts,
+            rows: &mut self.rows,
+            words: self.words.words.chunks_exact_mut(shape.words.max(1)),
+            results: self
+                .words
+                .results
+                .get_mut(first..)
+                .unwrap_or_default()
+                .chunks_exact_mut(shape.results.max(1)),
+        })
+    }
+
+    /// Of every row, whether it has outputs.
+    pub fn has_outputs(&self) -> &[bool] {
+        &self.rows
+    }
+
+    /// As what an output stands.
+    pub fn form(&self, output: usize) -> Option<Form> {
+        self.words.shape.outputs.get(output).map(|(form, _)| *form)
+    }
+
+    /// The words of an output in the rows from one on: of a decimal the coefficient and the scale, of anything else one,
+    /// and a second that says nothing. Those of rows without outputs say nothing at all.
+    #[inline]
+    pub fn output(&self, output: usize, from: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let shape = &self.words.shape;
+        let (form, at) = shape
+            .outputs
+            .get(output)
+            .copied()
+            .unwrap_or((Form::Boolean, usize::MAX));
+        let rows = self.words.results.chunks_exact(shape.results.max(1)).skip(from);
+        // The second of what has one alone is the first again: it is there, and nobody asks for it.
+        let second = at.saturating_add(form.width() - 1);
+        rows.map(move |row| match (row.get(at), row.get(second)) {
+            (Some(first), Some(second)) => (*first, *second),
+            _ => (0, 0),
+        })
+    }
+
+    /// The text that a word of an output stands for.
+    #[inline]
+    pub fn text(&self, word: u64) -> Option<&str> {
+        self.words.text(word)
+    }
+}
+
+#[cfg(test)]
+mod tests;
