@@ -39,7 +39,7 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 API_KEY = "sk_test_0123456789abcdef"
 TABLE = """CREATE TABLE transactions (transaction_id text PRIMARY KEY, order_id text, user_id text, amount text,
     status text, idempotency_key text UNIQUE, created_at text)"""
-DEADLINE = 0.3
+DEADLINE = 1.0
 
 
 @dataclass
