@@ -82,6 +82,11 @@ test-rust:
 	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py
 	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(FUZZ) --lib --target-dir direct_runtime/target
 
+.PHONY: build-rust-tests
+build-rust-tests:
+	@$(call need_cargo)
+	$(ALONE) $(CARGO) test --quiet --locked --no-run --manifest-path $(WORKSPACE) --workspace --exclude vesper-py
+
 test-python: build
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
