@@ -91,7 +91,7 @@ test-python: build
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-nodes: build
-	$(BIN)/vesper verify nodes --max-examples 250 --seed 1
+	$(BIN)/vesper verify nodes --max-examples 100 --seed 1
 
 # The cases come with CPython's own tests (Debian: libpython3-testsuite); without them this fails.
 decimal-cases: build ## the General Decimal Arithmetic cases on both engines, with counts

@@ -270,7 +270,7 @@ BREAKS = {
     "raises at the end": (at_end(_raises(ValueError("no"))), "it raised ValueError: no"),
     "panics after the charge": (at("record", _raises(Panic("oh"))), "it raised Panic: oh"),
     "is at fault": (at("record", lambda _: Done(EngineFault("oh"), ())), "it is at fault: oh"),
-    "dawdles after the charge": (at("record", _late), f"it computed for more than {DEADLINE} s"),
+    "dawdles after the charge": (at("record", _late), f"it computed for more than {DEADLINE:g} s"),
     "hits a limit of nobody": (
         at("record", lambda _: Done(LimitHit("memory"), ())),
         "it hit a limit on memory, which is not its own",
