@@ -32,7 +32,7 @@ mod routines;
 mod runtime;
 mod words;
 
-use lower::{Functions, Lower, Side};
+use lower::{Called, Functions, Lower, Side};
 use machine::{Level, Machine};
 use plan::Plan;
 use runtime::{Compiled, Parts};
@@ -272,6 +272,10 @@ fn built(
     let call = module
         .declare_function(machine::CALL, Linkage::Import, &call)
         .map_err(refused)?;
+    let find = signature(module, &[pointer, types::I32, types::I64]);
+    let find = module
+        .declare_function(machine::FIND, Linkage::Import, &find)
+        .map_err(refused)?;
     let refill = signature(module, &[pointer]);
     let refill = module
         .declare_function(machine::REFILL, Linkage::Import, &refill)
@@ -297,7 +301,10 @@ fn built(
         decimal_add: module.declare_func_in_func(add, &mut context.func),
         decimal_compare: module.declare_func_in_func(compare, &mut context.func),
     };
-    let call = module.declare_func_in_func(call, &mut context.func);
+    let called = Called {
+        call: module.declare_func_in_func(call, &mut context.func),
+        find: module.declare_func_in_func(find, &mut context.func),
+    };
     let builder = FunctionBuilder::new(&mut context.func, &mut frontend);
     let side = Lower::write(
         code,
@@ -307,7 +314,7 @@ fn built(
         options.fail_guard,
         level(code, options),
         module.target_config(),
-        shape.map(|shape| (shape, call)),
+        shape.map(|shape| (shape, called)),
     )?;
     Ok((function, context, side))
 }

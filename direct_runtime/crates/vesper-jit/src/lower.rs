@@ -24,7 +24,7 @@ mod selects;
 mod sites;
 mod words;
 
-pub(crate) use words::Wordly;
+pub(crate) use words::{Called, Wordly};
 
 use loops::InStep;
 
@@ -127,7 +127,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         fail_guard: Option<u32>,
         level: Level,
         config: cranelift_codegen::isa::TargetFrontendConfig,
-        without_frame: Option<(&'a Shape, FuncRef)>,
+        without_frame: Option<(&'a Shape, Called)>,
     ) -> Result<Side, NotCompiled> {
         let first = builder.create_block();
         builder.append_block_params_for_function_params(first);

@@ -20,11 +20,7 @@ pub(crate) enum Site {
     /// Whether a text is in a constant set, or a key of a constant map.
     Has(Keys),
     /// What a constant map has for a text, by the place of its key.
-    At {
-        keys: Keys,
-        kind: Kind,
-        values: Vec<Bits>,
-    },
+    At { keys: Keys, values: Box<[Bits]> },
     /// Calls a kernel on values made of what is given.
     Kernel { op: Op, args: Vec<Arg>, gives: Kind },
 }
@@ -137,24 +133,6 @@ impl Express for Expressed {
             *row = (self.code)(&mut room, words.as_mut_ptr(), results.as_mut_ptr()) == DONE;
         }
     }
-
-    fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
-        let Some(raw) = block.raw(&self.parts.shape) else {
-            return;
-        };
-        // The scratch is written before it is read, and what may be spent is said anew: one room for all rows.
-        let mut room = Room {
-            fuel,
-            scratch: [0; SCRATCH],
-            texts: raw.texts,
-            constants: &self.parts.constants,
-            sites: &self.parts.sites,
-        };
-        for (row, words, results) in raw.rows() {
-            room.fuel = fuel;
-            *row = (self.code)(&mut room, words.as_mut_ptr(), results.as_mut_ptr()) == DONE;
-        }
-    }
 }
 
 impl<'a> Room<'a> {
@@ -165,6 +143,31 @@ impl<'a> Room<'a> {
         }
         match self.constants.get(place)? {
             Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The place of a text among the keys at a site, if it is there; nothing where there is no such site or text.
+    #[inline]
+    fn found(&self, site: u32, text: u64) -> Option<Option<usize>> {
+        let text = self.text(text)?;
+        match self.sites.get(site as usize)? {
+            Site::Has(keys) => {
+                let place = keys.find(text);
+                Some(planted!(
+                    "express.first_key_is_missing",
+                    place,
+                    place.filter(|place| *place > 0)
+                ))
+            }
+            Site::At { keys, .. } => {
+                let place = keys.find(text);
+                Some(planted!(
+                    "express.value_of_the_first_key",
+                    place,
+                    place.map(|_| 0)
+                ))
+            }
             _ => None,
         }
     }
@@ -206,16 +209,8 @@ impl<'a> Room<'a> {
                 let holds = compared(*op, self.text(first)?, self.text(second)?)?;
                 self.give_one(u64::from(holds));
             }
-            Site::Has(keys) => {
-                let place = keys.find(self.text(first)?);
-                let holds = planted!("express.first_key_is_missing", place.is_some(), place > Some(0));
-                self.give_one(u64::from(holds));
-            }
-            Site::At { keys, kind, values } => {
-                let place = keys.find(self.text(first)?)?;
-                let value = values.get(planted!("express.value_of_the_first_key", place, 0))?;
-                self.give_bits(*kind, *value);
-            }
+            // These are asked for in another way.
+            Site::Has(_) | Site::At { .. } => return None,
             Site::Kernel { op, args, gives } => {
                 // Looking up cannot panic; what a kernel does is more than can be seen from here.
                 let value = catch_unwind(AssertUnwindSafe(|| self.kernel(*op, args)));
@@ -286,4 +281,18 @@ fn compared(op: Op, left: &str, right: &str) -> Option<bool> {
         Op::TextGreaterOrEqual => Native.text_greater_or_equal(left, right),
         _ => return None,
     })
+}
+
+/// What `find_at` answers for a text that is not there,
+pub(crate) const ABSENT: i64 = -1;
+/// and where it cannot look.
+const LOST: i64 = -2;
+
+/// Called by compiled code: the place of a text among the keys at a site. It cannot panic.
+pub(crate) extern "C" fn find_at(room: &Room<'_>, site: u32, text: u64) -> i64 {
+    match room.found(site, text) {
+        Some(Some(place)) => i64::try_from(place).unwrap_or(LOST),
+        Some(None) => ABSENT,
+        None => LOST,
+    }
 }

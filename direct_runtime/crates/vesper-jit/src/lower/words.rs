@@ -1,20 +1,28 @@
 //! Machine code that needs no frame: inputs and outputs are words, and where anything unusual happens all is given up.
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, Value, types};
 use vesper_interp::code::Operand;
 use vesper_interp::words::{CONSTANT, Given, Shape};
 use vesper_ir::{Op, planted};
 
 use super::{Held, How, Kept, Kind, Lower, NONE, NotCompiled, Place, TRUSTED, offset, type_of};
+use crate::kinds::Bits;
 use crate::plan::{asked, word_of};
-use crate::words::{DONE, GAVE_UP, SCRATCH_AT, Site};
+use crate::words::{ABSENT, DONE, GAVE_UP, SCRATCH_AT, Site};
+
+/// The functions that do what machine code does not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Called {
+    pub(crate) call: FuncRef,
+    pub(crate) find: FuncRef,
+}
 
 /// What is different where there is no frame.
 #[derive(Debug)]
 pub(crate) struct Wordly<'a> {
     pub(crate) shape: &'a Shape,
-    /// The function that does what machine code does not.
-    pub(crate) call: FuncRef,
+    pub(crate) called: Called,
     /// Where the words of the outputs stand.
     results: Value,
     pub(crate) sites: Vec<Site>,
@@ -23,10 +31,10 @@ pub(crate) struct Wordly<'a> {
 }
 
 impl<'a> Wordly<'a> {
-    pub(super) fn new(shape: &'a Shape, call: FuncRef, results: Value) -> Self {
+    pub(super) fn new(shape: &'a Shape, called: Called, results: Value) -> Self {
         Self {
             shape,
-            call,
+            called,
             results,
             sites: Vec::new(),
             gives_up: None,
@@ -190,6 +198,10 @@ impl Lower<'_, '_> {
     pub(super) fn by_function(&mut self, op: Op, args: &[Operand]) -> Result<(Kind, Held), NotCompiled> {
         let missing = || NotCompiled::new("no code for an operation");
         let asked = asked(self.code, op, args).ok_or_else(missing)?;
+        if let (Site::Has(_) | Site::At { .. }, [(text, Kind::Text)]) = (&asked.site, asked.given.as_slice())
+        {
+            return self.looked_up(asked.gives, *text, asked.site);
+        }
         let mut at = SCRATCH_AT;
         for (operand, kind) in &asked.given {
             for value in self.operand(*operand, *kind)? {
@@ -202,7 +214,7 @@ impl Lower<'_, '_> {
         let words = self.words.as_mut().ok_or_else(missing)?;
         let number = i64::try_from(words.sites.len()).unwrap_or(i64::MAX);
         words.sites.push(asked.site);
-        let function = words.call;
+        let function = words.called.call;
         let site = self.builder.ins().iconst(types::I32, number);
         let call = self.builder.ins().call(function, &[self.context, site]);
         let answer = self
@@ -220,6 +232,53 @@ impl Lower<'_, '_> {
                 .load(type_of(kind), TRUSTED, self.context, place)
         });
         Ok((kind, held.collect()))
+    }
+
+    /// Whether a text is among the keys of a constant, or what that has for it.
+    fn looked_up(&mut self, gives: Kind, text: Operand, site: Site) -> Result<(Kind, Held), NotCompiled> {
+        let missing = || NotCompiled::new("no code for a search");
+        let values = match &site {
+            Site::At { values, .. } => Some(i64::try_from(values.as_ptr().addr()).map_err(|_| missing())?),
+            _ => None,
+        };
+        let text = self.one(text, Kind::Text)?;
+        let words = self.words.as_mut().ok_or_else(missing)?;
+        let number = i64::try_from(words.sites.len()).map_err(|_| missing())?;
+        // What it holds stays where it is when it is moved: the code below has the address of the values.
+        words.sites.push(site);
+        let function = words.called.find;
+        let site = self.builder.ins().iconst(types::I32, number);
+        let call = self.builder.ins().call(function, &[self.context, site, text]);
+        let place = self
+            .builder
+            .inst_results(call)
+            .first()
+            .copied()
+            .ok_or_else(missing)?;
+        let Some(values) = values else {
+            let is_lost = self
+                .builder
+                .ins()
+                .icmp_imm_s(IntCC::SignedLessThan, place, ABSENT);
+            self.guard(is_lost);
+            let holds = self
+                .builder
+                .ins()
+                .icmp_imm_s(IntCC::SignedGreaterThan, place, ABSENT);
+            return Ok((Kind::Boolean, vec![holds]));
+        };
+        let is_absent = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, place, 0);
+        self.guard(is_absent);
+        let first = self.builder.ins().iconst(types::I64, values);
+        let size = i64::try_from(size_of::<Bits>()).map_err(|_| missing())?;
+        let at = self.builder.ins().imul_imm_s(place, size);
+        let at = self.builder.ins().iadd(first, at);
+        let flags = TRUSTED.with_readonly();
+        let held = (0..gives.width()).map(|part| {
+            let ins = self.builder.ins();
+            ins.load(type_of(gives), flags, at, offset(part))
+        });
+        Ok((gives, held.collect()))
     }
 
     /// True where a place has no value in machine registers and there is no frame that could have it.

@@ -180,7 +180,7 @@ fn looked_up(code: &Code, op: Op, args: &[Operand]) -> Option<Asked> {
             .map(|value| kind.bits(value))
             .collect::<Option<_>>()?;
         let keys = Keys::new(keys);
-        (Site::At { keys, kind, values }, kind)
+        (Site::At { keys, values }, kind)
     } else {
         (Site::Has(Keys::new(keys)), Kind::Boolean)
     };
