@@ -20,7 +20,7 @@ from vesper.verify.responses import GeneratedResponses, run_case, run_with
 
 PROGRAMS = 30
 INPUTS = 8
-FUELS = (0, 1, 2, 3, 4, 5, 7, 10, 15, 25)
+FUELS = (0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 7, 10, 15, 25)
 
 
 def same_with(node: Compiled, fuel: int, inputs: dict[str, object], seed: str) -> tuple[bool, str]:
