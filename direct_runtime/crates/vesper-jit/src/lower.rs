@@ -291,6 +291,7 @@ impl<'a, 'b> Lower<'a, 'b> {
     }
 
     /// An instruction with machine code of its own; true where it ended the block.
+    #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     fn inline(&mut self, instruction: &Instruction, how: &How) -> Result<bool, NotCompiled> {
         match *instruction {
             Instruction::Call {
@@ -548,7 +549,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             .map(|part| self.load_part(kept, part))
             .collect();
         if kept.kind == Kind::Range {
-            self.from_its_end(held)
+            self.with_its_end(held)
         } else {
             held
         }
@@ -575,7 +576,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
         let mut held = self.held(kept.place, kept.kind);
         if kept.kind == Kind::Range {
-            held = self.from_its_next(held);
+            held = self.with_its_next(held);
         }
         for (part, value) in held.into_iter().enumerate() {
             self.store_part(kept, part, value);

@@ -115,6 +115,8 @@ pub(crate) struct Plan {
     pub(crate) needed: Vec<Places>,
     /// Where each block begins that compiled code may come to, and where values stand there.
     pub(crate) blocks: BTreeMap<usize, State>,
+    /// All jumps: from where, and to where.
+    pub(crate) jumps: Vec<(usize, usize)>,
     /// Where a run may begin: the start, and behind whatever stops one.
     pub(crate) entries: Vec<usize>,
     /// What is taken into machine registers at the very start.
@@ -149,6 +151,7 @@ impl Plan {
             how,
             needed,
             blocks: BTreeMap::new(),
+            jumps: jumps(code),
             entries: entries(code),
             loads: Vec::new(),
             rows,
@@ -320,6 +323,13 @@ fn entries(code: &Code) -> Vec<usize> {
     let stops =
         all.filter(|(_, one)| matches!(one, Instruction::Request { .. } | Instruction::CallNode { .. }));
     std::iter::once(0).chain(stops.map(|(at, _)| at + 1)).collect()
+}
+
+/// All jumps: from where, and to where.
+fn jumps(code: &Code) -> Vec<(usize, usize)> {
+    let all = code.instructions.iter().enumerate();
+    all.filter_map(|(at, one)| touched(code, one).jump.map(|to| (at, to)))
+        .collect()
 }
 
 /// Where blocks begin.

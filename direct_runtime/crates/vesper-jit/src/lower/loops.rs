@@ -110,7 +110,7 @@ impl Lower<'_, '_> {
 
     /// A range in machine registers has its end in place of what comes next, which would change in every round: nobody
     /// may ever ask for it.
-    pub(super) fn from_its_end(&mut self, held: Held) -> Held {
+    pub(super) fn with_its_end(&mut self, held: Held) -> Held {
         let [next, step, left] = held.as_slice() else {
             return held;
         };
@@ -120,7 +120,7 @@ impl Lower<'_, '_> {
     }
 
     /// The same as it stands in slots.
-    pub(super) fn from_its_next(&mut self, held: Held) -> Held {
+    pub(super) fn with_its_next(&mut self, held: Held) -> Held {
         let [end, step, left] = held.as_slice() else {
             return held;
         };
@@ -255,7 +255,12 @@ impl Lower<'_, '_> {
     /// where one of the two is used up.
     fn count_in_step(&mut self, in_step: InStep, fuel: Value) {
         let left = self.held_part(in_step.range, Kind::Range, 2);
-        let more = self.builder.ins().isub(fuel, left);
+        let at_hand = planted!(
+            "jit.first_round_in_step_costs_nothing",
+            fuel,
+            self.builder.ins().iadd_imm_s(fuel, 1)
+        );
+        let more = self.builder.ins().isub(at_hand, left);
         let short = self.builder.ins().isub(left, fuel);
         let is_short = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, fuel);
         let none = self.builder.ins().iconst(types::I64, 0);
@@ -263,11 +268,6 @@ impl Lower<'_, '_> {
             "jit.items_outlast_the_fuel",
             self.builder.ins().select(is_short, short, none),
             none
-        );
-        let more = planted!(
-            "jit.first_round_in_step_costs_nothing",
-            more,
-            self.builder.ins().iadd_imm_s(more, 1)
         );
         let stop = match in_step.rounds {
             Some(rounds) => {

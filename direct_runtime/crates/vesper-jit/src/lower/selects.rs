@@ -9,9 +9,7 @@ use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, 
 use vesper_interp::code::Instruction;
 use vesper_ir::planted;
 
-use super::{
-    BTreeMap, How, Inline, Kind, Lower, NONE, NotCompiled, Place, State, Tried, apply, inline, touched,
-};
+use super::{BTreeMap, How, Inline, Kind, Lower, NONE, NotCompiled, Place, State, Tried, apply, inline};
 
 /// A side of at most so many instructions is computed even where it is not taken.
 const SHORT: usize = 4;
@@ -75,11 +73,9 @@ impl Lower<'_, '_> {
     /// True where nobody jumps into the sides of a choice from elsewhere.
     fn is_closed(&self, to: usize, join: usize, has_other: bool) -> bool {
         let is_inside = |at: usize| at > self.at && at < join;
-        let all = self.code.instructions.iter().enumerate();
-        let jumps = all.filter_map(|(at, one)| touched(self.code, one).jump.map(|to| (at, to)));
         let is_own = |at: usize, target: usize| at == self.at && target == to && has_other;
-        let mut jumps = jumps.filter(|(_, target)| is_inside(*target));
-        jumps.all(|(at, target)| is_own(at, target))
+        let mut jumps = self.plan.jumps.iter().filter(|(_, target)| is_inside(*target));
+        jumps.all(|(at, target)| is_own(*at, *target))
             && !self.plan.entries.iter().any(|entry| is_inside(*entry))
     }
 
@@ -252,15 +248,15 @@ impl Lower<'_, '_> {
             let apart = yes.wrapping_sub(no);
             if apart > 0 && apart.count_ones() == 1 {
                 let is = self.builder.ins().uextend(types::I64, condition);
-                let no = planted!("jit.choice_of_constants_begins_at_zero", no, 0);
+                let first = planted!("jit.choice_of_constants_begins_at_zero", no, 0);
                 let places = i64::from(apart.trailing_zeros());
                 // Two bits side by side are the same number further left.
-                if no % apart == 0 {
-                    let either = self.builder.ins().iadd_imm_s(is, no / apart);
+                if first % apart == 0 {
+                    let either = self.builder.ins().iadd_imm_s(is, first / apart);
                     return self.builder.ins().ishl_imm_s(either, places);
                 }
                 let more = self.builder.ins().ishl_imm_s(is, places);
-                return self.builder.ins().iadd_imm_s(more, no);
+                return self.builder.ins().iadd_imm_s(more, first);
             }
         }
         self.builder.ins().select(condition, yes, no)

@@ -156,7 +156,6 @@ impl Lower<'_, '_> {
     }
 
     /// An instruction that a function does on the frame.
-    #[expect(clippy::too_many_lines, reason = "one answer of the function after the other")]
     pub(super) fn step(
         &mut self,
         instruction: &Instruction,
