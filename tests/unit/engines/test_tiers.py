@@ -306,7 +306,9 @@ def test_verify_runs_machine_code_in_both_forms() -> None:
     assert (done.is_observed, done.way is not None) == (False, True)
     tier = program.program.tier()
     assert tier.pathed is not None
-    assert (own(program.program).entered, tier.pathed.entered) == (1, 1)
+    # Once started, and once called: without a frame.
+    plain = own(program.program)
+    assert (plain.entered, plain.expressed, tier.pathed.entered) == (2, 1, 1)
     assert list(COMPARED) == ["python", "interp", "interp-optimised", "interp-unoptimised", "jit"]
 
 
