@@ -24,7 +24,9 @@ from vesper.engines.python_engine import PythonEngine
 from vesper.engines.tiering import ALWAYS
 
 ENGINE = DirectEngine(ALWAYS)
-LINE_TYPE = "types:\n  Line:\n    fields: {qty: integer, more: integer, price: decimal, tag: string, kind: 'enum[a, b]'}"
+LINE_TYPE = (
+    "types:\n  Line:\n    fields: {qty: integer, more: integer, price: decimal, tag: string, kind: 'enum[a, b]'}"
+)
 FORMS = "n: integer\nd: decimal\nb: boolean\nt: string\ne: enum[red, green, blue]\nf: float"
 DEFAULTS = """\
 n: {type: integer, default: -5}
@@ -211,7 +213,9 @@ def test_nothing_of_the_caller_is_held_after_a_call() -> None:
 def test_a_long_run_is_the_ordinary_ways() -> None:
     """It lets other threads run, which no run without a frame does."""
     sums = "\n".join(f"    sum_{place}: SUM(x.qty * {place} FOR x IN xs)" for place in range(5))
-    flow = f"- operation: compute\n  compute:\n{sums}\n- operation: return\n  success: [sum_0, sum_1, sum_2, sum_3, sum_4]"
+    flow = (
+        f"- operation: compute\n  compute:\n{sums}\n- operation: return\n  success: [sum_0, sum_1, sum_2, sum_3, sum_4]"
+    )
     outputs = "\n".join(f"sum_{place}: integer" for place in range(5))
     program = ENGINE.load(small_node("xs: array<Line>", flow, outputs=outputs, rest=LINE_TYPE))
     short, long = {"xs": [LINE] * 10}, {"xs": [LINE] * 15_000}
@@ -352,6 +356,12 @@ def test_run_json_is_called_as_any_function_is() -> None:
     text = written(TEXT)
     expected = program.run_json(text)
     assert program.run_json(text, None) == program.run_json(text, now=None) == expected
-    for arguments, named in [((), {}), (("{}",), {}), ((text, None, 1), {}), ((text,), {"then": 1}), ((), {"inputs": 1})]:
+    for arguments, named in [
+        ((), {}),
+        (("{}",), {}),
+        ((text, None, 1), {}),
+        ((text,), {"then": 1}),
+        ((), {"inputs": 1}),
+    ]:
         with pytest.raises(TypeError):
             program.run_json(*arguments, **named)  # type: ignore[arg-type]
