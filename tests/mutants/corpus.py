@@ -247,7 +247,8 @@ def _json() -> Iterator[Question]:
     for number, (raw, kind, path) in enumerate(JSON_REFUSED):
         expected = entry.REFUSED.format(kind=kind, path=path)
         yield Question(f"json refused {number}", entry.RICH, _by_json(raw, partial(str, expected)), raw)
-    for number, (text, expected) in enumerate(JSON_FLAT):
+    for number, (text, value) in enumerate(JSON_FLAT):
+        expected = f'{{"kind":"returned","value":{value}}}'
         yield Question(f"json flat {number}", flat(), _by_json(text.encode(), partial(str, expected)), text)
 
 

@@ -171,16 +171,14 @@ def flat() -> Compiled:
 JSON_FLAT = [
     (
         '{"d":"-10.0500","e":"red","xs":[{"qty":2,"more":1,"price":"1.05","tag":"ü","kind":"b"}]}',
-        '{"kind":"returned","value":{"b":false,"d":"-10.0500","e":"red","f":0.5,"n":-5,"quantity":7,"t":"none",'
-        '"tagged":110,"worth":"2.10"}}',
+        '{"b":false,"d":"-10.0500","e":"red","f":0.5,"n":-5,"quantity":7,"t":"none","tagged":110,"worth":"2.10"}',
     ),
     (
         '{"n":-100,"d":0.001,"b":true,"t":"a","e":"green","f":1,"xs":[]}',
-        '{"kind":"returned","value":{"b":true,"d":"0.001","e":"green","f":1.0,"n":-100,"quantity":0,"t":"a",'
-        '"tagged":0,"worth":"0"}}',
+        '{"b":true,"d":"0.001","e":"green","f":1.0,"n":-100,"quantity":0,"t":"a","tagged":0,"worth":"0"}',
     ),
 ]
-"""Texts of inputs of `planted_flat_v1`, and the answers."""
+"""Texts of inputs of `planted_flat_v1`, and what it returns."""
 
 
 JSON_TAKEN = [

@@ -24,7 +24,9 @@ from vesper.engines.python_engine import PythonEngine
 from vesper.engines.tiering import ALWAYS
 
 ENGINE = DirectEngine(ALWAYS)
-LINE_TYPE = "types:\n  Line:\n    fields: {qty: integer, more: integer, price: decimal, tag: string, kind: 'enum[a, b]'}"
+LINE_TYPE = (
+    "types:\n  Line:\n    fields: {qty: integer, more: integer, price: decimal, tag: string, kind: 'enum[a, b]'}"
+)
 FORMS = "n: integer\nd: decimal\nb: boolean\nt: string\ne: enum[red, green, blue]\nf: float"
 DEFAULTS = """\
 n: {type: integer, default: -5}
@@ -59,6 +61,11 @@ class Name(str):
 
 class Odd(int):
     pass
+
+
+def apart(text: str) -> str:
+    """The same text as another string than those that are interned."""
+    return "".join(list(text))
 
 
 def ordinary(program: DirectProgram, inputs: dict[str, Any]) -> Outcome:
@@ -117,8 +124,8 @@ def test_every_case_of_every_node_comes_to_the_same_by_every_way() -> None:
 # -- one input otherwise --------------------------------------------------------------------------
 
 ODD: list[Any] = [
-    None, True, False, 0, 1, -1, 2**63 - 1, -(2**63), 2**63, 10**400, 1.5, float("nan"), float("-inf"), "", "1", "green",
-    "blue", "yellow", "\ud800", "x" * 100, Decimal("NaN"), Decimal("-0"), Decimal("-0.00"), Decimal("1e5"),
+    None, True, False, 0, 1, -1, 2**63 - 1, -(2**63), 2**63, 10**400, 1.5, float("nan"), float("-inf"), "", "1",
+    "green", "blue", "yellow", "\ud800", "x" * 100, Decimal("NaN"), Decimal("-0"), Decimal("-0.00"), Decimal("1e5"),
     Decimal("1e-1001"), Decimal("1e-1000"), Decimal(2**63 - 1), Decimal(2**63), Decimal(-(2**63)),
     Decimal("-9223372036854775.808"), Decimal(10) ** 40, Decimal("1." + "0" * 37), Odd(4), b"x", [], (), [1], [None],
     (LINE,), [LINE, LINE], [{**LINE, "qty": True}], [{**LINE, "another": 1}], [{**LINE, "tag": None}],
@@ -144,8 +151,8 @@ def test_the_usual_is_run_so_whatever_the_order_and_the_strings_of_the_names() -
         names = list(GIVEN)[turned:] + list(GIVEN)[:turned]
         for given in (
             {name: GIVEN[name] for name in names},
-            {"".join(list(name)): GIVEN[name] for name in names},  # not the strings that were interned
-            {**{name: GIVEN[name] for name in names}, "e": "".join(["gr", "een"])},
+            {apart(name): GIVEN[name] for name in names},  # not the strings that were interned
+            {**{name: GIVEN[name] for name in names}, "e": apart("green")},
         ):
             assert is_expressed(program, given)
             answer = program.call(given)
@@ -185,6 +192,7 @@ def test_answers_are_the_callers_own() -> None:
     assert isinstance(first, Returned)
     assert isinstance(second, Returned)
     before = repr(second)
+    assert isinstance(first.value, dict)
     first.value["n"] = first.value["more"] = [1]
     del first.value["d"]
     assert repr(second) == repr(program.call(GIVEN)) == before
@@ -196,8 +204,8 @@ def test_answers_are_the_callers_own() -> None:
 
 def test_nothing_of_the_caller_is_held_after_a_call() -> None:
     program = ENGINE.load(EVERYTHING)
-    line = {**LINE, "tag": "".join(["t", "ag"])}
-    given = {**GIVEN, "t": "".join(["te", "xt"]), "xs": [line]}
+    line = {**LINE, "tag": apart("tag")}
+    given = {**GIVEN, "t": apart("text"), "xs": [line]}
     parts = [given["t"], given["xs"], given["d"], line, line["tag"], line["price"]]
     before = [sys.getrefcount(each) for each in parts]
     for _ in range(3):
@@ -211,7 +219,9 @@ def test_nothing_of_the_caller_is_held_after_a_call() -> None:
 def test_a_long_run_is_the_ordinary_ways() -> None:
     """It lets other threads run, which no run without a frame does."""
     sums = "\n".join(f"    sum_{place}: SUM(x.qty * {place} FOR x IN xs)" for place in range(5))
-    flow = f"- operation: compute\n  compute:\n{sums}\n- operation: return\n  success: [sum_0, sum_1, sum_2, sum_3, sum_4]"
+    flow = (
+        f"- operation: compute\n  compute:\n{sums}\n- operation: return\n  success: [sum_0, sum_1, sum_2, sum_3, sum_4]"
+    )
     outputs = "\n".join(f"sum_{place}: integer" for place in range(5))
     program = ENGINE.load(small_node("xs: array<Line>", flow, outputs=outputs, rest=LINE_TYPE))
     short, long = {"xs": [LINE] * 10}, {"xs": [LINE] * 15_000}
@@ -352,6 +362,12 @@ def test_run_json_is_called_as_any_function_is() -> None:
     text = written(TEXT)
     expected = program.run_json(text)
     assert program.run_json(text, None) == program.run_json(text, now=None) == expected
-    for arguments, named in [((), {}), (("{}",), {}), ((text, None, 1), {}), ((text,), {"then": 1}), ((), {"inputs": 1})]:
+    for arguments, named in [
+        ((), {}),
+        (("{}",), {}),
+        ((text, None, 1), {}),
+        ((text,), {"then": 1}),
+        ((), {"inputs": 1}),
+    ]:
         with pytest.raises(TypeError):
             program.run_json(*arguments, **named)  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ class Other(dict[str, Any]):
     def __iter__(self) -> Any:
         raise AssertionError("a subclass has no say")
 
-    keys = items = __len__ = __iter__  # type: ignore[assignment]
+    keys = items = __len__ = __iter__
 
 
 def with_holes() -> dict[str, Any]:
@@ -59,7 +59,7 @@ def unusual() -> dict[str, dict[str, Any]]:
 
 
 def shown() -> list[str]:
-    refused = [{**GIVEN, 1: 2}, {**GIVEN, "more": 2}, {}, dict.fromkeys(map(str, range(300)))]
+    refused: list[dict[Any, Any]] = [{**GIVEN, 1: 2}, {**GIVEN, "more": 2}, {}, dict.fromkeys(map(str, range(300)))]
     found = [f"{name}: {program.call(given)}" for program in PROGRAMS for name, given in unusual().items()]
     for program in PROGRAMS:
         for given in refused:

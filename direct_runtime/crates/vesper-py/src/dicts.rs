@@ -91,6 +91,10 @@ pub(crate) fn dict_access(py: Python<'_>) -> PyResult<String> {
 impl Layout {
     /// The first entry of a dict and how many there are, if it is one that is read so.
     #[inline]
+    #[expect(
+        clippy::cast_ptr_alignment,
+        reason = "there are eight bytes of indices at least, so that entries are aligned as their table is"
+    )]
     fn table(self, dict: *mut ffi::PyObject) -> Option<(*mut Entry, usize)> {
         let Self(()) = self;
         // SAFETY: a dict that is alive, or one of a subclass, which begins alike; who has a layout knows where its parts

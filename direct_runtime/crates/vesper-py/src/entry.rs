@@ -217,7 +217,7 @@ unsafe extern "C" fn json(
         let is_usual = count == 1 && names.is_null();
         (py, own, is_usual.then(|| Borrowed::from_ptr(py, *arguments)))
     };
-    if let Some(Ok(text)) = first.map(|first| first.cast::<PyBytes>()) {
+    if let Some(Ok(text)) = first.map(Borrowed::cast::<PyBytes>) {
         match guarded(|| own.get().program.get().json_expressly(py, text.as_bytes())) {
             Ok(Some(answer)) => return answer.into_ptr(),
             Ok(None) => {}

@@ -230,7 +230,7 @@ impl Program {
                 return InOrder::Otherwise;
             };
             let is_read = match form {
-                Given::Value { form, .. } => reader.scalar(*form, shape, object, place, words),
+                Given::Value { form, .. } => reader.scalar(*form, || Some(shape), object, place, words),
                 Given::Rows(rows) => reader.rows(rows, shape, object, place, words),
             };
             if !is_read {
@@ -259,7 +259,7 @@ impl Program {
             |name| self.place_of_input(name),
             |place, object| match (forms.get(place), shapes.get(place)) {
                 (Some(Given::Value { form, .. }), Some(shape)) => {
-                    reader.scalar(*form, shape, object, place, words)
+                    reader.scalar(*form, || Some(shape), object, place, words)
                 }
                 (Some(Given::Rows(rows)), Some(shape)) => reader.rows(rows, shape, object, place, words),
                 _ => false,
@@ -274,15 +274,15 @@ impl Program {
         let mut absent = declared.filter(|(place, _)| given & 1 << place == 0);
         absent.all(|(place, input)| {
             let default = input.default.as_ref().and_then(Word::of);
-            let default = planted!(
+            planted!(
                 "express.default_of_a_boolean_is_true",
                 default,
                 default.map(|word| match word {
                     Word::Boolean(_) => Word::Boolean(true),
                     word => word,
                 })
-            );
-            default.is_some_and(|word| words.put(place, word))
+            )
+            .is_some_and(|word| words.put(place, word))
         })
     }
 
@@ -300,10 +300,11 @@ impl Program {
         let mut slots = self.expressway().layout.map(|layout| layout.slots(outputs));
         for (place, (name, shape)) in names.iter().zip(shapes).enumerate() {
             let object = match words.output(place)? {
-                Word::Decimal(coefficient, scale) => {
-                    let scale = planted!("express.scale_of_an_output_lost", scale, scale.min(4));
-                    decimals.short_object(py, coefficient, scale)?
-                }
+                Word::Decimal(coefficient, scale) => decimals.short_object(
+                    py,
+                    coefficient,
+                    planted!("express.scale_of_an_output_lost", scale, scale.min(4)),
+                )?,
                 Word::Integer(value) => value.into_pyobject(py).ok()?.into_any(),
                 Word::Member(Member(member)) => {
                     let Parts::Enum(members) = &shape.parts else {
@@ -385,19 +386,20 @@ impl Reader<'_> {
     fn scalar<'a>(
         &self,
         form: Form,
-        shape: &Shape,
+        shape: impl FnOnce() -> Option<&'a Shape>,
         object: Borrowed<'a, '_, PyAny>,
         place: usize,
         sink: &mut impl Sink<'a>,
     ) -> bool {
         match form {
             Form::Decimal => match self.decimals.short(&object) {
-                Some((coefficient, scale)) => {
-                    let coefficient =
-                        planted!("express.sign_lost", coefficient, coefficient.saturating_abs());
-                    let scale = planted!("express.scale_of_an_input_lost", scale, 0);
-                    sink.put(place, Word::Decimal(coefficient, scale))
-                }
+                Some((coefficient, scale)) => sink.put(
+                    place,
+                    Word::Decimal(
+                        planted!("express.sign_lost", coefficient, coefficient.saturating_abs()),
+                        planted!("express.scale_of_an_input_lost", scale, 0),
+                    ),
+                ),
                 None => integer(object).is_some_and(|value| sink.put(place, Word::Decimal(value, 0))),
             },
             Form::Integer => integer(object).is_some_and(|value| sink.put(place, Word::Integer(value))),
@@ -413,9 +415,9 @@ impl Reader<'_> {
                 Some(text) if !is_too_long(text) => sink.put(place, Word::Text(text)),
                 _ => false,
             },
-            Form::Member => {
-                member(shape, object).is_some_and(|member| sink.put(place, Word::Member(Member(member))))
-            }
+            Form::Member => shape()
+                .and_then(|shape| member(shape, object))
+                .is_some_and(|member| sink.put(place, Word::Member(Member(member)))),
             Form::Float => match object.cast_exact::<PyFloat>() {
                 Ok(value) => sink.put(place, Word::Float(value.value())),
                 Err(_) => false,
@@ -455,7 +457,7 @@ impl Reader<'_> {
             // items.
             let item: Option<Borrowed<'a, '_, PyAny>> =
                 unsafe { Borrowed::from_ptr_or_opt(object.py(), ffi::PyList_GET_ITEM(list.as_ptr(), place)) };
-            let Some(Ok(record)) = item.map(|item| item.cast::<PyDict>()) else {
+            let Some(Ok(record)) = item.map(Borrowed::cast::<PyDict>) else {
                 return false;
             };
             let Some(mut row) = words.row(input, number) else {
@@ -473,8 +475,7 @@ impl Reader<'_> {
                 InOrder::GivesUp => false,
                 InOrder::Otherwise => self.record(record, forms, fields, &mut row),
             };
-            // None of them may be missing: they would have no form.
-            if !is_read || !row.is_whole() {
+            if !is_read {
                 return false;
             }
         }
@@ -493,22 +494,24 @@ impl Reader<'_> {
     ) -> InOrder {
         let entries = entries.iter().zip(&fields.names).zip(&forms.fields).enumerate();
         for (place, ((entry, name), (form, _))) in entries {
-            let (Some(object), Some(shape)) = (entry.under(name.bind(py)), fields.shapes.get(place)) else {
+            let Some(object) = entry.under(name.bind(py)) else {
                 return InOrder::Otherwise;
             };
-            let place = planted!(
+            let shape = || fields.shapes.get(place).map(|shape| &**shape);
+            let to = planted!(
                 "express.fields_turned_round",
                 place,
                 if place < 2 { 1 - place } else { place }
             );
-            if !self.scalar(*form, shape, object, place, row) {
+            if !self.scalar(*form, shape, object, to, row) {
                 return InOrder::GivesUp;
             }
         }
         InOrder::Read
     }
 
-    /// The same for fields in any order. What was written before is written again.
+    /// The same for fields in any order. What was written before is written again. None may be missing: one that may has
+    /// no form.
     #[inline(never)]
     fn record<'a>(
         &self,
@@ -522,9 +525,12 @@ impl Reader<'_> {
             record,
             &fields.names,
             |name| fields.of.place(name),
-            |place, object| match (forms.fields.get(place), fields.shapes.get(place)) {
-                (Some((form, _)), Some(shape)) => self.scalar(*form, shape, object, place, row),
-                _ => false,
+            |place, object| match forms.fields.get(place) {
+                Some((form, _)) => {
+                    let shape = || fields.shapes.get(place).map(|shape| &**shape);
+                    self.scalar(*form, shape, object, place, row)
+                }
+                None => false,
             },
         );
         given == Some(all(fields.names.len()))
