@@ -137,24 +137,6 @@ impl Express for Expressed {
             *row = (self.code)(&mut room, words.as_mut_ptr(), results.as_mut_ptr()) == DONE;
         }
     }
-
-    fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
-        let Some(raw) = block.raw(&self.parts.shape) else {
-            return;
-        };
-        // The scratch is written before it is read, and what may be spent is said anew: one room for all rows.
-        let mut room = Room {
-            fuel,
-            scratch: [0; SCRATCH],
-            texts: raw.texts,
-            constants: &self.parts.constants,
-            sites: &self.parts.sites,
-        };
-        for (row, words, results) in raw.rows() {
-            room.fuel = fuel;
-            *row = (self.code)(&mut room, words.as_mut_ptr(), results.as_mut_ptr()) == DONE;
-        }
-    }
 }
 
 impl<'a> Room<'a> {
