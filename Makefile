@@ -82,11 +82,16 @@ test-rust:
 	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py
 	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(FUZZ) --lib --target-dir direct_runtime/target
 
+.PHONY: build-rust-tests
+build-rust-tests:
+	@$(call need_cargo)
+	$(ALONE) $(CARGO) test --quiet --locked --no-run --manifest-path $(WORKSPACE) --workspace --exclude vesper-py
+
 test-python: build
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-nodes: build
-	$(BIN)/vesper verify nodes --max-examples 250 --seed 1
+	$(BIN)/vesper verify nodes --max-examples 100 --seed 1
 
 # The cases come with CPython's own tests (Debian: libpython3-testsuite); without them this fails.
 decimal-cases: build ## the General Decimal Arithmetic cases on both engines, with counts

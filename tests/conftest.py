@@ -23,7 +23,7 @@ os.environ.setdefault("VESPER_JIT", "always")
 # What a test keeps on disk must not decide what the next one sees; tests of the cache say where theirs is.
 os.environ["VESPER_CACHE"] = "off"
 
-settings.register_profile("vesper", derandomize=True, deadline=None, max_examples=200, print_blob=True)
+settings.register_profile("vesper", derandomize=True, deadline=None, max_examples=100, print_blob=True)
 settings.load_profile("vesper")
 
 

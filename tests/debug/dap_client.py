@@ -170,7 +170,7 @@ def adapter_process(folder: Path, *options: str) -> Iterator[Client]:
         yield Client(process.stdout, process.stdin)
         if process.stdin is not None:
             process.stdin.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
 
 
 @contextmanager
@@ -185,4 +185,4 @@ def adapter(root: Path) -> Iterator[Client]:
                 yield Client(answers, requests)
             finally:
                 ours.shutdown(socket.SHUT_WR)
-                serving.join(timeout=20)
+                serving.join(timeout=60)

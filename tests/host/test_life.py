@@ -25,7 +25,7 @@ from vesper.host.host import Host, HostClosed, compiled_from, definition_of
 from vesper.host.plans import plans_of
 from vesper.journal.journal import Status, open_journal
 
-SOON = 20.0
+SOON = 60.0
 """Seconds: far longer than anything here takes, also on a machine that is busy."""
 
 

@@ -39,7 +39,7 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 API_KEY = "sk_test_0123456789abcdef"
 TABLE = """CREATE TABLE transactions (transaction_id text PRIMARY KEY, order_id text, user_id text, amount text,
     status text, idempotency_key text UNIQUE, created_at text)"""
-DEADLINE = 0.3
+DEADLINE = 1.0
 
 
 @dataclass
@@ -270,7 +270,7 @@ BREAKS = {
     "raises at the end": (at_end(_raises(ValueError("no"))), "it raised ValueError: no"),
     "panics after the charge": (at("record", _raises(Panic("oh"))), "it raised Panic: oh"),
     "is at fault": (at("record", lambda _: Done(EngineFault("oh"), ())), "it is at fault: oh"),
-    "dawdles after the charge": (at("record", _late), f"it computed for more than {DEADLINE} s"),
+    "dawdles after the charge": (at("record", _late), f"it computed for more than {DEADLINE:g} s"),
     "hits a limit of nobody": (
         at("record", lambda _: Done(LimitHit("memory"), ())),
         "it hit a limit on memory, which is not its own",

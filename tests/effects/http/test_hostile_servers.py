@@ -14,7 +14,7 @@ from tests.support.web import Script, closes, hangs, message, sends, sends_for_e
 
 _CHUNKED = b"HTTP/1.1 200 -\r\nTransfer-Encoding: chunked\r\n\r\n"
 _MEGABYTE = b"x" * (1 << 20)
-SHORT = 0.7
+SHORT = 1.0
 
 SERVERS: dict[str, tuple[Script, str, str]] = {
     "hangs": (hangs, "timeout", "no time was left while waiting for the answer"),

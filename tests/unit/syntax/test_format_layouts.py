@@ -355,7 +355,7 @@ NODES = {"loan": LOAN} | {path.stem: path.read_text(encoding="utf-8") for path i
 
 
 @pytest.mark.parametrize("name", NODES)
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_the_hash_of_a_node_does_not_change(name: str, data: st.DataObject) -> None:
     wanted = hash_as_written(name)

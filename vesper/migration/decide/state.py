@@ -1,13 +1,15 @@
-"""What the controller knows of a node in an epoch, what can happen to it, and what it decides. Frozen values."""
+"""What the controller knows of a node in an epoch, what can happen to it, and what it decides. Values that never
+change: records, because making thirty dataclasses takes longer than a warm start may."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TypeAlias
 
 from vesper.migration.decide import cusum, latency
 from vesper.migration.decide.modes import DEFAULT, Mode, Reason
+from vesper.spec.record import record
 
 CONTROLLER = "controller"
 """Who made a change that nobody asked for."""
@@ -21,7 +23,7 @@ MAX_PIN_US = 366 * 24 * 3600 * 10**6
 """A pin that is meant for longer is meant for ever, and then the configuration is the place for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PathState:
     clean: int = 0
     """Distinct inputs of traffic that agreed since the path was last demoted."""
@@ -32,7 +34,7 @@ class PathState:
     """Fingerprints of divergences on this path that nobody closed."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Latch:
     reason: Reason
     who: str
@@ -40,7 +42,7 @@ class Latch:
     at_us: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pin:
     mode: Mode
     until_us: int
@@ -48,7 +50,7 @@ class Pin:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Settings:
     approvals: frozenset[Mode] = frozenset()
     """Modes that a node enters only when a person says so, on top of the evidence."""
@@ -57,7 +59,7 @@ class Settings:
 _DEFAULTS = Settings()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class State:
     node: str
     epoch: str
@@ -88,7 +90,7 @@ class State:
 # What can happen.
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Agreed:
     """Comparisons of traffic came out equal."""
 
@@ -105,7 +107,7 @@ class Agreed:
             raise ValueError(f"{self.distinct} distinct inputs in {self.compared} comparisons cannot be")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Generated:
     """Generated inputs agreed. They count for their path only."""
 
@@ -117,14 +119,14 @@ class Generated:
             raise ValueError(f"{self.distinct} inputs cannot be")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Enumerated:
     """All inputs of a node without effects were run, and all agreed."""
 
     inputs: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Diverged:
     """The engines disagreed, once."""
 
@@ -137,7 +139,7 @@ class Diverged:
     """The same input had counted as agreement."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Unknown:
     """Comparisons that were admitted and came to nothing: lost, or timed out."""
 
@@ -148,19 +150,19 @@ class Unknown:
             raise ValueError(f"{self.count} comparisons cannot be")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EngineFaulted:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RunLost:
     """A run has a START under the direct engine and no END, and its process is gone."""
 
     execution: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Noisy:
     """An engine, or the function in its place, differed from itself on the same inputs and answers."""
 
@@ -168,13 +170,13 @@ class Noisy:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Timed:
     python_ns: int | None
     direct_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Close:
     """Somebody looked at a divergence, or at noise, and is done with it."""
 
@@ -183,7 +185,7 @@ class Close:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Promote:
     """Somebody approves of the next mode. The evidence is needed all the same."""
 
@@ -191,14 +193,14 @@ class Promote:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Demote:
     mode: Mode
     who: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PinTo:
     mode: Mode
     until_us: int
@@ -206,25 +208,25 @@ class PinTo:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Unpin:
     who: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Kill:
     who: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Resume:
     who: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Tick:
     """Time went by."""
 
@@ -237,7 +239,7 @@ Event: TypeAlias = (
 # What is decided.
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Seen:
     """The evidence at the moment of a decision, for its record."""
 
@@ -252,7 +254,7 @@ class Seen:
     """The logarithm of the e-process for the higher one of the two modes; none where neither has a threshold."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Changed:
     """The record of a change of mode."""
 
@@ -280,7 +282,7 @@ class Changed:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PathProven:
     path: str
     clean: int
@@ -288,7 +290,7 @@ class PathProven:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PathDemoted:
     """From now on the path is always compared, until it has fresh evidence."""
 
@@ -297,33 +299,33 @@ class PathDemoted:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Latched:
     """The record of a latch, also where the node was in python_only already."""
 
     latch: Latch
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Released:
     latches: tuple[Latch, ...]
     who: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PinSet:
     pin: Pin
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PinEnded:
     pin: Pin
     who: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Closed:
     fingerprint: str
     path: str
@@ -331,7 +333,7 @@ class Closed:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NoiseFound:
     """From now on the node does not rise, until somebody closes it."""
 
@@ -339,7 +341,7 @@ class NoiseFound:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Refused:
     """What somebody asked for was not done, and why."""
 

@@ -43,9 +43,23 @@ struct Keys {
 /// One of them: `PyDictUnicodeEntry`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Entry {
+pub(crate) struct Entry {
     key: *mut ffi::PyObject,
     value: *mut ffi::PyObject,
+}
+
+impl Entry {
+    /// The value under this very string; nothing where it is under another.
+    ///
+    /// INVARIANT: since the entries were looked for no code of Python has run.
+    #[inline]
+    pub(crate) fn under<'a, 'py>(&'a self, key: &Bound<'py, PyString>) -> Option<Borrowed<'a, 'py, PyAny>> {
+        if self.key != key.as_ptr() {
+            return None;
+        }
+        // SAFETY: an entry that is there: its dict holds the value.
+        unsafe { Borrowed::from_ptr_or_opt(key.py(), self.value) }
+    }
 }
 
 /// The kind of a table in which every key is a string.
@@ -92,29 +106,40 @@ impl Layout {
         }
     }
 
-    /// Puts a value into the place of a key, in the stead of another; false where it stands elsewhere, and then nothing
-    /// was done.
-    ///
-    /// INVARIANT: nobody else has the dict, and neither value is one that the collector of garbage looks at.
+    /// The entries of a dict, if it is one that is read so. They are there until code of Python runs.
     #[inline]
-    pub(crate) fn put(
-        self,
-        dict: &Bound<'_, PyDict>,
-        place: usize,
-        key: &Py<PyString>,
-        value: &Bound<'_, PyAny>,
-    ) -> bool {
+    pub(crate) fn entries<'a>(self, dict: Borrowed<'a, '_, PyDict>) -> Option<&'a [Entry]> {
+        let (first, count) = self.table(dict.as_ptr())?;
+        // SAFETY: so many entries stand there, which nobody writes to meanwhile.
+        Some(unsafe { std::slice::from_raw_parts(first, count) })
+    }
+
+    /// Where the values of a dict stand, which may be put there in the stead of others.
+    ///
+    /// INVARIANT: nobody else has the dict; neither what is there nor what is put there is an object that the collector
+    /// of garbage looks at; and nothing else is done with the dict meanwhile.
+    #[inline]
+    pub(crate) fn slots<'a>(self, dict: &'a Bound<'_, PyDict>) -> Slots<'a> {
         match self.table(dict.as_ptr()) {
-            Some((first, count)) if place < count => {
-                // SAFETY: one of the entries. The dict gets a reference of its own, and gives that up which it had.
-                unsafe {
-                    let entry = first.add(place);
-                    if (*entry).key != key.as_ptr() {
-                        return false;
-                    }
-                    let before = std::mem::replace(&mut (*entry).value, value.clone().into_ptr());
-                    ffi::Py_DECREF(before);
-                }
+            // SAFETY: as above, and who calls has the dict alone.
+            Some((first, count)) => Slots(unsafe { std::slice::from_raw_parts_mut(first, count) }),
+            None => Slots(&mut []),
+        }
+    }
+}
+
+/// The entries of a dict that nobody else has.
+pub(crate) struct Slots<'a>(&'a mut [Entry]);
+
+impl Slots<'_> {
+    /// Puts a value into the place of a key; false where that stands elsewhere, and then nothing was done.
+    #[inline]
+    pub(crate) fn put(&mut self, place: usize, key: &Py<PyString>, value: &Bound<'_, PyAny>) -> bool {
+        match self.0.get_mut(place) {
+            Some(entry) if entry.key == key.as_ptr() => {
+                let before = std::mem::replace(&mut entry.value, value.clone().into_ptr());
+                // SAFETY: the dict had a reference to it, and has one to the other now.
+                unsafe { ffi::Py_DECREF(before) };
                 true
             }
             _ => false,
@@ -257,9 +282,9 @@ fn differs(py: Python<'_>, layout: Layout) -> PyResult<Option<String>> {
             }
             let value = PyString::new(py, "a value").into_any();
             if let Some((place, name)) = names.iter().enumerate().next_back() {
-                let is_put = layout.put(&dict, place, name, &value)
+                let is_put = layout.slots(&dict).put(place, name, &value)
                     && dict.get_item(name)?.is_some_and(|found| found.is(&value))
-                    && !layout.put(&dict, place + 1, name, &value);
+                    && !layout.slots(&dict).put(place + 1, name, &value);
                 drop(dict);
                 // Only this function has it again.
                 // SAFETY: the value is alive.

@@ -20,7 +20,7 @@ use vesper_interp::words::{Express, Form, Given, Row, RowShape, Word, Words};
 use vesper_ir::{Member, Type, planted};
 
 use crate::decimals::{Decimals, decimals};
-use crate::dicts::{Layout, layout};
+use crate::dicts::{Entry, Layout, layout};
 use crate::outcome::Named;
 use crate::program::Program;
 use crate::rooms::Waiting;
@@ -193,9 +193,66 @@ impl Program {
         express: &dyn Express,
         words: &mut Words<'a>,
     ) -> bool {
+        let names = self.inputs().names.len();
+        // Names that are written in a source, in declared order, are the very strings that were interned here.
+        let given = match reader.layout.and_then(|layout| layout.entries(dict)) {
+            Some(entries) if entries.len() <= names => {
+                match self.read_in_order(reader, dict.py(), entries, express, words) {
+                    InOrder::Read => Some(all(entries.len())),
+                    InOrder::GivesUp => None,
+                    InOrder::Otherwise => self.read_any(reader, dict, express, words),
+                }
+            }
+            _ => self.read_any(reader, dict, express, words),
+        };
+        match given {
+            Some(given) if given == all(names) => true,
+            Some(given) => self.put_defaults(given, words),
+            None => false,
+        }
+    }
+
+    /// Entries whose keys are the first of the names, in declared order.
+    #[inline]
+    fn read_in_order<'a>(
+        &'a self,
+        reader: &mut Reader<'_>,
+        py: Python<'_>,
+        entries: &'a [Entry],
+        express: &dyn Express,
+        words: &mut Words<'a>,
+    ) -> InOrder {
         let Named { names, shapes } = self.inputs();
         let forms = &express.shape().inputs;
-        let given = entries(
+        let entries = entries.iter().zip(names).zip(forms).zip(shapes).enumerate();
+        for (place, (((entry, name), form), shape)) in entries {
+            let Some(object) = entry.under(name.bind(py)) else {
+                return InOrder::Otherwise;
+            };
+            let is_read = match form {
+                Given::Value { form, .. } => reader.scalar(*form, shape, object, place, words),
+                Given::Rows(rows) => reader.rows(rows, shape, object, place, words),
+            };
+            if !is_read {
+                return InOrder::GivesUp;
+            }
+        }
+        InOrder::Read
+    }
+
+    /// The same for entries in any order; which were given, bit by bit.
+    #[inline(never)]
+    fn read_any<'a>(
+        &'a self,
+        reader: &mut Reader<'_>,
+        dict: Borrowed<'a, '_, PyDict>,
+        express: &dyn Express,
+        words: &mut Words<'a>,
+    ) -> Option<u64> {
+        let Named { names, shapes } = self.inputs();
+        let forms = &express.shape().inputs;
+        words.clear();
+        entries(
             reader.layout,
             dict,
             names,
@@ -207,12 +264,7 @@ impl Program {
                 (Some(Given::Rows(rows)), Some(shape)) => reader.rows(rows, shape, object, place, words),
                 _ => false,
             },
-        );
-        match given {
-            Some(given) if given == all(names.len()) => true,
-            Some(given) => self.put_defaults(given, words),
-            None => false,
-        }
+        )
     }
 
     /// Writes the defaults of what was not given; false where there is one that has none, or is an array.
@@ -244,7 +296,8 @@ impl Program {
         outputs: &Bound<'_, PyDict>,
     ) -> Option<()> {
         let Named { names, shapes } = self.outputs();
-        let layout = self.expressway().layout;
+        // Nobody else has the dict, and none of these objects is one that the collector of garbage looks at.
+        let mut slots = self.expressway().layout.map(|layout| layout.slots(outputs));
         for (place, (name, shape)) in names.iter().zip(shapes).enumerate() {
             let object = match words.output(place)? {
                 Word::Decimal(coefficient, scale) => {
@@ -265,8 +318,10 @@ impl Program {
                 Word::Float(value) => PyFloat::new(py, value).into_any(),
                 Word::Timestamp(_) | Word::Date(_) | Word::Duration(_) => return None,
             };
-            // Nobody else has the dict, and none of these objects is one that the collector of garbage looks at.
-            if layout.is_some_and(|layout| layout.put(outputs, place, name, &object)) {
+            if slots
+                .as_mut()
+                .is_some_and(|slots| slots.put(place, name, &object))
+            {
                 continue;
             }
             // SAFETY: a dict that was just made, and two objects that are alive; it takes references of its own.
@@ -406,30 +461,84 @@ impl Reader<'_> {
             let Some(mut row) = words.row(input, number) else {
                 return false;
             };
-            let given = entries(
-                self.layout,
-                record,
-                &fields.names,
-                |name| fields.of.place(name),
-                |place, object| match (forms.fields.get(place), fields.shapes.get(place)) {
-                    (Some((form, _)), Some(shape)) => {
-                        let place = planted!(
-                            "express.fields_turned_round",
-                            place,
-                            if place < 2 { 1 - place } else { place }
-                        );
-                        self.scalar(*form, shape, object, place, &mut row)
-                    }
-                    _ => false,
-                },
-            );
+            let entries = self.layout.and_then(|layout| layout.entries(record));
+            let read = match entries {
+                Some(entries) if entries.len() == fields.names.len() => {
+                    self.record_in_order(record.py(), entries, forms, fields, &mut row)
+                }
+                _ => InOrder::Otherwise,
+            };
+            let is_read = match read {
+                InOrder::Read => true,
+                InOrder::GivesUp => false,
+                InOrder::Otherwise => self.record(record, forms, fields, &mut row),
+            };
             // None of them may be missing: they would have no form.
-            if given.is_none() || !row.is_whole() {
+            if !is_read || !row.is_whole() {
                 return false;
             }
         }
         true
     }
+
+    /// Writes a record whose fields stand in declared order, and under the very strings that were interned here.
+    #[inline]
+    fn record_in_order<'a>(
+        &self,
+        py: Python<'_>,
+        entries: &'a [Entry],
+        forms: &RowShape,
+        fields: &'a Fields,
+        row: &mut Row<'_, 'a>,
+    ) -> InOrder {
+        let entries = entries.iter().zip(&fields.names).zip(&forms.fields).enumerate();
+        for (place, ((entry, name), (form, _))) in entries {
+            let (Some(object), Some(shape)) = (entry.under(name.bind(py)), fields.shapes.get(place)) else {
+                return InOrder::Otherwise;
+            };
+            let place = planted!(
+                "express.fields_turned_round",
+                place,
+                if place < 2 { 1 - place } else { place }
+            );
+            if !self.scalar(*form, shape, object, place, row) {
+                return InOrder::GivesUp;
+            }
+        }
+        InOrder::Read
+    }
+
+    /// The same for fields in any order. What was written before is written again.
+    #[inline(never)]
+    fn record<'a>(
+        &self,
+        record: Borrowed<'a, '_, PyDict>,
+        forms: &RowShape,
+        fields: &'a Fields,
+        row: &mut Row<'_, 'a>,
+    ) -> bool {
+        let given = entries(
+            self.layout,
+            record,
+            &fields.names,
+            |name| fields.of.place(name),
+            |place, object| match (forms.fields.get(place), fields.shapes.get(place)) {
+                (Some((form, _)), Some(shape)) => self.scalar(*form, shape, object, place, row),
+                _ => false,
+            },
+        );
+        given == Some(all(fields.names.len()))
+    }
+}
+
+/// What became of entries that should stand in declared order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InOrder {
+    Read,
+    /// One of them is not as most callers give it.
+    GivesUp,
+    /// They stand in another order, or under other strings.
+    Otherwise,
 }
 
 /// The fields of the records of an array.
