@@ -80,9 +80,7 @@ flow:
 
 
 def echo(folder: Path, type_: str) -> Path:
-    return written(
-        folder, f'v: "{type_}"', f'w: "{type_}"', "  - {operation: compute, step: w, value: v}"
-    )
+    return written(folder, f'v: "{type_}"', f'w: "{type_}"', "  - {operation: compute, step: w, value: v}")
 
 
 # -- the rows of payments -------------------------------------------------------------------------
@@ -200,8 +198,9 @@ COLUMNS: list[tuple[str, pa.Array]] = [
 @pytest.mark.parametrize("declared,column", COLUMNS, ids=[f"{number}-{of}" for number, (of, _) in enumerate(COLUMNS)])
 def test_columns_of_every_type(tmp_path: Path, load: Load, declared: str, column: pa.Array) -> None:
     pair = load(echo(tmp_path, declared))
-    for each in (column, column.slice(1), pa.concat_arrays([column] * 70)):
-        _, count = ran(pair, pa.table({"v": each}), threads=1)
+    for each in (column, column.slice(1)):
+        ran(pair, pa.table({"v": each}), threads=1)
+    _, count = ran(pair, pa.table({"v": pa.concat_arrays([column] * 70)}), threads=1)
     assert count >= 70
 
 

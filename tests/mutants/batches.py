@@ -104,8 +104,8 @@ def _row(number: int, **changed: Any) -> dict[str, Any]:
 
 _SPECIAL: Mapping[int, Mapping[str, Any]] = {
     3: {"n": None}, 4: {"n": 2**63 + 5}, 9: {"n": 1001}, 17: {"v": None}, 18: {"v": Decimal(2**63).scaleb(-2)},
-    19: {"v": Decimal(-(2**63) - 1).scaleb(-2)}, 30: {"e": None}, 31: {"e": "abcdy"}, 32: {"e": "abcd"}, 47: {"t": None},
-    59: {"n": 2**64 - 1},
+    19: {"v": Decimal(-(2**63) - 1).scaleb(-2)}, 30: {"e": None}, 31: {"e": "abcdy"}, 32: {"e": "abcd"},
+    47: {"t": None}, 59: {"n": 2**64 - 1},
 }  # fmt: skip
 _TYPES = {"n": pa.uint64(), "v": pa.decimal128(38, 2), "e": pa.string(), "t": pa.string()}
 _ROWS = [_row(number, **_SPECIAL.get(number, {})) for number in range(60)]

@@ -185,7 +185,9 @@ fn texts<'a>(
             rows.end <= length && block.put(input, rows.map(|row| word(texts.value(row))))
         }),
         Texts::View(texts) => Box::new(move |block, rows| {
-            rows.end <= length && block.put(input, rows.map(|row| word(texts.value(row))))
+            // Below a null stands anything, which may be no place in any buffer.
+            let text = |row| texts.is_valid(row).then(|| texts.value(row));
+            rows.end <= length && block.put(input, rows.map(|row| text(row).and_then(&mut word)))
         }),
     })
 }

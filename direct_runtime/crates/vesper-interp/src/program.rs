@@ -266,8 +266,8 @@ impl Program {
         self.unit.tier.express_rows(rows)
     }
 
-    pub fn expressed_rows(&self, outputs: u32, missed: u32) {
-        self.unit.tier.expressed_rows(outputs, missed);
+    pub fn expressed_rows(&self, outputs: u32, gave_up: u32) {
+        self.unit.tier.expressed_rows(outputs, gave_up);
     }
 
     /// True when an execution may ask for effects.

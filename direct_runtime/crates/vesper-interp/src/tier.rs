@@ -332,13 +332,13 @@ impl Tier {
     }
 
     /// Told how many of such runs gave outputs, and how many gave up.
-    pub(crate) fn expressed_rows(&self, outputs: u32, missed: u32) {
+    pub(crate) fn expressed_rows(&self, outputs: u32, gave_up: u32) {
         let count = self.expressed.load(Ordering::Relaxed);
         self.expressed
             .store(count.wrapping_add(outputs.into()), Ordering::Relaxed);
         let misses = self.misses.load(Ordering::Relaxed);
         let misses = misses
-            .saturating_add(missed.saturating_mul(A_MISS))
+            .saturating_add(gave_up.saturating_mul(A_MISS))
             .saturating_sub(outputs);
         let misses = if misses > MOST_MISSES {
             MOST_MISSES + UNTIL_TRIED

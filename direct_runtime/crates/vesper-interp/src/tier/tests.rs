@@ -293,3 +293,81 @@ fn the_pathed_form_has_a_tier_of_its_own() {
     program.new_pathed_frame();
     assert_eq!(program.tiers().1.unwrap().stage, Stage::Installed);
 }
+
+/// Takes everything and gives nothing: what counts is how often it is handed out.
+#[derive(Debug)]
+struct Swift(Arc<Shape>);
+
+impl Express for Swift {
+    fn shape(&self) -> &Arc<Shape> {
+        &self.0
+    }
+
+    fn run(&self, _: &mut crate::words::Words<'_>, _: u64) -> bool {
+        false
+    }
+}
+
+impl Native for Swift {
+    fn enter(&self, _: &mut Frame, _: &mut Meter) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn express(&self) -> Option<&dyn Express> {
+        Some(self)
+    }
+}
+
+#[derive(Debug)]
+struct Swiftly;
+
+impl Compiler for Swiftly {
+    fn compile(&self, _: &Code, shape: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String> {
+        Ok(Box::new(Swift(shape.ok_or("it has no shape")?)))
+    }
+}
+
+#[test]
+fn rows_are_asked_for_again_until_there_is_a_way_without_a_frame() {
+    let program = payment(Tiering {
+        compiler: Box::new(Swiftly),
+        ..tiering(CODE)
+    });
+    assert_eq!(program.express_rows(128).unwrap_err(), UNTIL_ASKED);
+    assert!((0..=100).all(|_| is_interpreted(&program)));
+    worker::settle();
+    // Every so many runs somebody looks at the form, which is one run in the ordinary way.
+    let every = Monitor::new().every();
+    for _ in 0..every.div_ceil(128) {
+        assert!(program.express_rows(128).is_ok());
+    }
+    assert_eq!(program.express_rows(128).unwrap_err(), 1);
+    assert!(is_interpreted(&program));
+    assert!(program.express_rows(128).is_ok());
+}
+
+#[test]
+fn where_too_many_rows_give_up_nobody_tries_for_a_while() {
+    let program = payment(Tiering {
+        compiler: Box::new(Swiftly),
+        is_eager: true,
+        ..tiering(CODE)
+    });
+    assert!(program.express_rows(128).is_ok());
+    program.expressed_rows(96, 32);
+    assert!(program.express_rows(128).is_ok(), "one in four is not too many");
+    program.expressed_rows(0, 33);
+    let mut rows = 0;
+    while let Err(count) = program.express_rows(128) {
+        assert_eq!(count, 128);
+        rows += count;
+    }
+    assert!((UNTIL_TRIED - 128..=UNTIL_TRIED + 128).contains(&rows), "{rows}");
+    program.expressed_rows(128, 0);
+    assert!(program.express_rows(128).is_ok());
+    assert_eq!(report(&program).expressed, 96 + 128);
+}
