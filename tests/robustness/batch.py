@@ -42,8 +42,9 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--megabytes", type=int, default=500, help="the most that the process may hold")
+    parser.add_argument("--engine", default="jit", choices=("interp", "jit"), help="jit: blocks of rows, as words")
     asked = parser.parse_args()
-    node = vesper.load("payment_decision", nodes=NODES, engine="interp")
+    node = vesper.load("payment_decision", nodes=NODES, engine=asked.engine)
     batch = payments()
     expected = node.run_batch(pa.table(batch)).combine_chunks()
 
