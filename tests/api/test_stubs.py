@@ -170,9 +170,8 @@ def stubs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def mypy(folder: Path, *files: str) -> subprocess.CompletedProcess[str]:
     (folder / "mypy.ini").write_text(f"[mypy]\nstrict = true\nmypy_path = typings:{ROOT}\n", encoding="utf-8")
-    # Beside the folder, for all tests of this process: what mypy knows of the standard library is the same for all.
     return subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", str(folder.parent / "mypy"), *files],
+        [sys.executable, "-m", "mypy", "--cache-dir", str(folder / "cache"), *files],
         cwd=folder,
         capture_output=True,
         text=True,
