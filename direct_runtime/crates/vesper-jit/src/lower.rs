@@ -18,6 +18,7 @@ use crate::plan::{How, Place, Plan, State, apply};
 use crate::runtime::{Entry, Exit, FAULTED, Kept, REFUSED, Site, answer};
 
 mod decimals;
+mod exits;
 mod loops;
 mod numbers;
 mod selects;
@@ -26,6 +27,7 @@ mod words;
 
 pub(crate) use words::{Called, Wordly};
 
+use exits::Late;
 use loops::InStep;
 
 /// Functions of this crate that compiled code calls.
@@ -47,22 +49,6 @@ pub(crate) struct Side {
     pub(crate) guards: u32,
     /// What functions do where there is no frame.
     pub(crate) calls: Vec<crate::words::Site>,
-}
-
-/// A block that is written after all others: what it saves, and where it goes.
-struct Late {
-    block: Block,
-    kept: Vec<Kept>,
-    then: Then,
-    /// The loop that it is in, where the fuel is known by that.
-    in_step: Option<InStep>,
-}
-
-enum Then {
-    /// Out of the code, by this exit.
-    Leave(usize),
-    /// On to this block, with what was saved in the frame.
-    GoOn(Block),
 }
 
 /// The parts of a value in machine registers.
@@ -600,225 +586,6 @@ impl<'a, 'b> Lower<'a, 'b> {
             None => self.by_function(op, &[first, second])?.1,
         };
         first_of(&held)
-    }
-
-    /// The block for an edge from here to the block at `to`: what that expects in the frame is written there first.
-    fn edge(&mut self, to: usize) -> Result<Block, NotCompiled> {
-        let block = self.block_at(to)?;
-        if self.words.is_some() {
-            return Ok(block);
-        }
-        let (Some(state), Some(needed)) = (self.plan.blocks.get(&to), self.plan.needed.get(to)) else {
-            return Ok(block);
-        };
-        let dirty = self.state.dirty(needed);
-        let missing: Vec<_> = dirty
-            .into_iter()
-            .filter(|(place, _)| state.get(*place) == Place::Frame)
-            .collect();
-        if missing.is_empty() {
-            return Ok(block);
-        }
-        let kept = missing
-            .into_iter()
-            .map(|(place, kind)| self.kept(place, kind))
-            .collect();
-        let between = self.builder.create_block();
-        self.late.push(Late {
-            block: between,
-            kept,
-            then: Then::GoOn(block),
-            in_step: None,
-        });
-        Ok(between)
-    }
-
-    /// The block that leaves the code before the instruction at hand.
-    fn exit_before(&mut self) -> Block {
-        if let Some(block) = self.before {
-            return block;
-        }
-        let state = self.state.clone();
-        let block = self.exit(self.at, &state);
-        self.before = Some(block);
-        block
-    }
-
-    /// A block that leaves the code where values stand like this; the interpreter goes on at `next`.
-    fn exit(&mut self, next: usize, state: &State) -> Block {
-        if let Some(block) = self.given_up() {
-            return block;
-        }
-        let (number, kept) = self.numbered_exit(next, state);
-        let block = self.builder.create_block();
-        self.builder.set_cold_block(block);
-        self.late.push(Late {
-            block,
-            kept,
-            then: Then::Leave(number),
-            in_step: self.around(),
-        });
-        block
-    }
-
-    /// An exit without a block of its own, and what is to be in the slots there.
-    fn numbered_exit(&mut self, next: usize, state: &State) -> (usize, Vec<Kept>) {
-        let dirty = self
-            .plan
-            .needed
-            .get(next)
-            .map(|needed| state.dirty(needed))
-            .unwrap_or_default();
-        let kept: Vec<Kept> = dirty
-            .into_iter()
-            .filter(|(place, _)| {
-                planted!(
-                    "jit.exit_forgets_a_register",
-                    *place < usize::MAX,
-                    *place % 2 == 0
-                )
-            })
-            .map(|(place, kind)| self.kept(place, kind))
-            .collect();
-        let number = self.side.exits.len();
-        self.side.exits.push(Exit {
-            next,
-            kept: kept.clone(),
-        });
-        (number, kept)
-    }
-
-    /// Writes the blocks that were put off.
-    fn late(&mut self) {
-        while let Some(late) = self.late.pop() {
-            let Late {
-                block,
-                kept,
-                then,
-                in_step,
-            } = late;
-            self.builder.switch_to_block(block);
-            if let Some(in_step) = in_step {
-                let fuel = self.fuel_in_step(in_step);
-                self.builder.def_var(self.fuel, fuel);
-            }
-            for kept in &kept {
-                self.store(*kept);
-            }
-            match then {
-                Then::Leave(number) => {
-                    let number = i64::try_from(number).unwrap_or(FAULTED);
-                    let number = self.builder.ins().iconst(types::I64, number);
-                    let leave = self.leave_block();
-                    self.builder.ins().jump(leave, &[BlockArg::Value(number)]);
-                }
-                Then::GoOn(to) => {
-                    let site = self.site(Site {
-                        kept,
-                        instruction: None,
-                        load: None,
-                        direct: false,
-                        lent: None,
-                        rows: None,
-                        exits: None,
-                    });
-                    let done = self.call_step(site);
-                    let fault = self.fault_block();
-                    self.builder.ins().brif(done, fault, &NONE, to, &NONE);
-                }
-            }
-        }
-        if let Some(refused) = self.refused.take() {
-            self.builder.switch_to_block(refused);
-            let number = self.builder.ins().iconst(types::I64, REFUSED);
-            let leave = self.leave_block();
-            self.builder.ins().jump(leave, &[BlockArg::Value(number)]);
-        }
-        if let Some(leave) = self.leave.take() {
-            self.builder.switch_to_block(leave);
-            // Before the variable is read, which may become a parameter too.
-            let number = self.builder.block_params(leave).to_vec();
-            if !self.in_slots {
-                let fuel = self.builder.use_var(self.fuel);
-                self.builder.ins().store(TRUSTED, fuel, self.context, 0);
-            }
-            self.builder.ins().return_(&number);
-        }
-        if let Some(fault) = self.fault.take() {
-            self.builder.switch_to_block(fault);
-            let faulted = self.builder.ins().iconst(types::I64, FAULTED);
-            self.builder.ins().return_(&[faulted]);
-        }
-    }
-
-    fn leave_block(&mut self) -> Block {
-        if let Some(block) = self.leave {
-            return block;
-        }
-        let block = self.builder.create_block();
-        self.builder.append_block_param(block, types::I64);
-        self.leave = Some(block);
-        block
-    }
-
-    fn refused_block(&mut self) -> Block {
-        if let Some(block) = self.refused {
-            return block;
-        }
-        let block = self.builder.create_block();
-        self.builder.set_cold_block(block);
-        self.refused = Some(block);
-        block
-    }
-
-    fn fault_block(&mut self) -> Block {
-        if let Some(block) = self.fault {
-            return block;
-        }
-        let block = self.builder.create_block();
-        self.builder.set_cold_block(block);
-        self.fault = Some(block);
-        block
-    }
-
-    /// True where the next guard is one that is to fail whatever happens. Counts it.
-    fn is_forced(&mut self) -> bool {
-        let number = self.side.guards;
-        self.side.guards += 1;
-        self.fail_guard == Some(number)
-    }
-
-    /// Leaves the code before the instruction at hand unless the condition holds.
-    fn guard_unless(&mut self, condition: Value) {
-        let condition = if self.is_forced() {
-            self.builder.ins().iconst(types::I8, 0)
-        } else {
-            condition
-        };
-        let exit = self.exit_before();
-        let next = self.builder.create_block();
-        self.builder.ins().brif(condition, next, &NONE, exit, &NONE);
-        self.builder.switch_to_block(next);
-    }
-
-    /// Leaves the code before the instruction at hand where the condition holds.
-    fn guard(&mut self, condition: Value) {
-        let condition = if self.is_forced() {
-            self.builder.ins().iconst(types::I8, 1)
-        } else if let Some(tried) = &self.tried {
-            // What overflows on the side that is not taken does not count.
-            planted!(
-                "jit.side_that_is_not_taken_overflows",
-                self.builder.ins().band(condition, tried.is_taken),
-                self.builder.ins().band_not(condition, tried.is_taken)
-            )
-        } else {
-            condition
-        };
-        let exit = self.exit_before();
-        let next = self.builder.create_block();
-        self.builder.ins().brif(condition, exit, &NONE, next, &NONE);
-        self.builder.switch_to_block(next);
     }
 }
 
