@@ -121,7 +121,7 @@ fn integers<'a>(input: usize, array: &'a dyn Array, word: impl Fn(i64) -> Word<'
     }
 }
 
-fn decimals<'a>(input: usize, array: &'a dyn Array, scale: i8) -> Option<Fill<'a>> {
+fn decimals(input: usize, array: &dyn Array, scale: i8) -> Option<Fill<'_>> {
     let scale = u16::try_from(scale).ok().filter(|scale| *scale <= MAX_SCALE)?;
     match array.data_type() {
         DataType::Decimal32(..) => numbers::<Decimal32Type>(input, array, move |value| {
@@ -144,7 +144,7 @@ fn decimals<'a>(input: usize, array: &'a dyn Array, scale: i8) -> Option<Fill<'a
     }
 }
 
-fn timestamps<'a>(input: usize, array: &'a dyn Array, unit: TimeUnit) -> Option<Fill<'a>> {
+fn timestamps(input: usize, array: &dyn Array, unit: TimeUnit) -> Option<Fill<'_>> {
     let word = move |count| {
         let moment = microseconds(unit, count)?;
         time::timestamp(moment).ok().map(Word::Timestamp)
@@ -157,7 +157,7 @@ fn timestamps<'a>(input: usize, array: &'a dyn Array, unit: TimeUnit) -> Option<
     }
 }
 
-fn durations<'a>(input: usize, array: &'a dyn Array, unit: TimeUnit) -> Option<Fill<'a>> {
+fn durations(input: usize, array: &dyn Array, unit: TimeUnit) -> Option<Fill<'_>> {
     let word = move |count| {
         let length = microseconds(unit, count)?;
         time::duration(length).ok().map(Word::Duration)
@@ -193,7 +193,7 @@ fn texts<'a>(
 }
 
 /// Texts as they are. Where all of them together are short, each is.
-fn plain_texts<'a>(input: usize, array: &'a dyn Array) -> Option<Fill<'a>> {
+fn plain_texts(input: usize, array: &dyn Array) -> Option<Fill<'_>> {
     fn short<'a, O: OffsetSizeTrait>(input: usize, array: &'a GenericStringArray<O>) -> Option<Fill<'a>> {
         let ends = array.value_offsets();
         let bytes = ends.last()?.as_usize() - ends.first()?.as_usize();
@@ -410,9 +410,10 @@ fn of_column<'a>(input: usize, ty: &'a Type, array: &'a dyn Array) -> Option<Fil
             });
             Some(fill)
         }
-        (Type::Decimal, DataType::Decimal32(_, scale))
-        | (Type::Decimal, DataType::Decimal64(_, scale))
-        | (Type::Decimal, DataType::Decimal128(_, scale)) => decimals(input, array, *scale),
+        (
+            Type::Decimal,
+            DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale),
+        ) => decimals(input, array, *scale),
         (Type::Decimal, _) => integers(input, array, |value| Word::Decimal(value, 0)),
         (Type::Integer, _) => integers(input, array, Word::Integer),
         (Type::Float, DataType::Float64) => {
