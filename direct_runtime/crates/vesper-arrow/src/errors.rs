@@ -113,7 +113,10 @@ mod tests {
         }
     }
 
-    fn shown(length: usize, told: &[(usize, Told)]) -> Vec<Option<(String, String, Option<String>, String)>> {
+    /// The kind, the code, the place and the message of an error.
+    type Row = (String, String, Option<String>, String);
+
+    fn shown(length: usize, told: &[(usize, Told)]) -> Vec<Option<Row>> {
         let column = error_column(length, told).unwrap();
         let column = column.as_struct();
         let text = |place: usize, row: usize| {

@@ -249,7 +249,7 @@ impl Shape {
 pub struct Words<'a> {
     shape: Arc<Shape>,
     given: u64,
-    words: Vec<u64>,
+    inputs: Vec<u64>,
     /// How many records each array has, and their rows.
     arrays: Vec<(usize, Vec<u64>)>,
     texts: Vec<&'a str>,
@@ -270,7 +270,7 @@ pub struct Raw<'w, 'a> {
 #[derive(Debug)]
 pub struct Row<'w, 'a> {
     shape: &'w RowShape,
-    row: &'w mut [u64],
+    bits: &'w mut [u64],
     texts: &'w mut Vec<&'a str>,
     given: u64,
 }
@@ -333,7 +333,7 @@ impl<'a> Words<'a> {
     pub fn new(shape: &Arc<Shape>) -> Self {
         Self {
             given: 0,
-            words: vec![0; shape.words],
+            inputs: vec![0; shape.words],
             arrays: vec![(0, Vec::new()); shape.arrays],
             texts: Vec::new(),
             results: vec![0; shape.results],
@@ -354,7 +354,7 @@ impl<'a> Words<'a> {
         Words {
             shape: self.shape,
             given: 0,
-            words: self.words,
+            inputs: self.inputs,
             arrays: self.arrays,
             // In place: there is none to be mapped.
             texts: self.texts.into_iter().map(|_| "").collect(),
@@ -377,7 +377,7 @@ impl<'a> Words<'a> {
         let Some(Given::Value { form, at }) = self.shape.inputs.get(input) else {
             return false;
         };
-        let Some(place) = self.words.get_mut(*at..) else {
+        let Some(place) = self.inputs.get_mut(*at..) else {
             return false;
         };
         self.given |= 1 << (input % MOST);
@@ -414,7 +414,7 @@ impl<'a> Words<'a> {
             .get_mut(start..start + shape.width)?;
         Some(Row {
             shape,
-            row,
+            bits: row,
             texts: &mut self.texts,
             given: 0,
         })
@@ -432,7 +432,7 @@ impl<'a> Words<'a> {
         rows.resize(start + shape.width, 0);
         Some(Row {
             shape,
-            row: rows.get_mut(start..)?,
+            bits: rows.get_mut(start..)?,
             texts: &mut self.texts,
             given: 0,
         })
@@ -454,14 +454,14 @@ impl<'a> Words<'a> {
             for given in &self.shape.inputs {
                 if let Given::Rows(rows) = given {
                     let (count, first) = self.arrays.get(rows.array)?;
-                    *self.words.get_mut(rows.at)? = first.as_ptr().addr() as u64;
-                    *self.words.get_mut(rows.at + 1)? = *count as u64;
+                    *self.inputs.get_mut(rows.at)? = first.as_ptr().addr() as u64;
+                    *self.inputs.get_mut(rows.at + 1)? = *count as u64;
                 }
             }
         }
         let (at, results_at) = self.at;
         Some(Raw {
-            words: self.words.get_mut(at..at + shape.words)?,
+            words: self.inputs.get_mut(at..at + shape.words)?,
             results: self.results.get_mut(results_at..results_at + shape.results)?,
             texts: &self.texts,
         })
@@ -520,7 +520,7 @@ impl<'a> Row<'_, 'a> {
         let Some((form, at)) = self.shape.fields.get(field) else {
             return false;
         };
-        let Some(place) = self.row.get_mut(*at..) else {
+        let Some(place) = self.bits.get_mut(*at..) else {
             return false;
         };
         self.given |= 1 << (field % MOST);

@@ -32,7 +32,7 @@ mod routines;
 mod runtime;
 mod words;
 
-use lower::{Called, Functions, Lower, Side};
+use lower::{Called, Functions, Lower, Manner, Side};
 use machine::{Level, Machine};
 use plan::Plan;
 use runtime::{Compiled, Parts};
@@ -92,8 +92,8 @@ pub fn compile(
         match made {
             Ok((function, bytes, side, express)) => {
                 let guards = side.guards + express.as_ref().map_or(0, |express| express.guards);
-                let size = bytes + express.as_ref().map_or(0, |express| express.bytes);
-                let (machine, express) = Machine::new(arena, function, express, size)?;
+                let total = bytes + express.as_ref().map_or(0, |express| express.bytes);
+                let (machine, express) = Machine::new(arena, function, express, total)?;
                 let mut parts = parts(code, side);
                 parts.guards = guards;
                 let native: Box<dyn Native> = Box::new(Compiled {
@@ -311,10 +311,12 @@ fn built(
         &plan,
         builder,
         functions,
-        options.fail_guard,
-        level(code, options),
+        Manner {
+            fail_guard: options.fail_guard,
+            level: level(code, options),
+            without_frame: shape.map(|shape| (shape, called)),
+        },
         module.target_config(),
-        shape.map(|shape| (shape, called)),
     )?;
     Ok((function, context, side))
 }

@@ -39,6 +39,16 @@ pub(crate) struct Functions {
     pub(crate) decimal_compare: FuncRef,
 }
 
+/// How a function is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner<'a> {
+    /// The guard that fails whatever happens.
+    pub(crate) fail_guard: Option<u32>,
+    pub(crate) level: Level,
+    /// Where inputs and outputs are words.
+    pub(crate) without_frame: Option<(&'a Shape, Called)>,
+}
+
 /// What goes with the machine code.
 #[derive(Debug, Default)]
 pub(crate) struct Side {
@@ -110,11 +120,14 @@ impl<'a, 'b> Lower<'a, 'b> {
         plan: &'a Plan,
         mut builder: FunctionBuilder<'b>,
         functions: Functions,
-        fail_guard: Option<u32>,
-        level: Level,
+        manner: Manner<'a>,
         config: cranelift_codegen::isa::TargetFrontendConfig,
-        without_frame: Option<(&'a Shape, Called)>,
     ) -> Result<Side, NotCompiled> {
+        let Manner {
+            fail_guard,
+            level,
+            without_frame,
+        } = manner;
         let first = builder.create_block();
         builder.append_block_params_for_function_params(first);
         builder.switch_to_block(first);

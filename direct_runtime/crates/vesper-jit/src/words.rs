@@ -147,29 +147,21 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// The place of a text among the keys at a site, if it is there; nothing where there is no such site or text.
+    /// The place of a text among the keys at a site, or `ABSENT`; nothing where there is no such site or text.
     #[inline]
-    fn found(&self, site: u32, text: u64) -> Option<Option<usize>> {
+    fn found(&self, site: u32, text: u64) -> Option<i64> {
         let text = self.text(text)?;
-        match self.sites.get(site as usize)? {
-            Site::Has(keys) => {
-                let place = keys.find(text);
-                Some(planted!(
-                    "express.first_key_is_missing",
-                    place,
-                    place.filter(|place| *place > 0)
-                ))
-            }
-            Site::At { keys, .. } => {
-                let place = keys.find(text);
-                Some(planted!(
-                    "express.value_of_the_first_key",
-                    place,
-                    place.map(|_| 0)
-                ))
-            }
-            _ => None,
-        }
+        let (Site::Has(keys) | Site::At { keys, .. }) = self.sites.get(site as usize)? else {
+            return None;
+        };
+        let found = keys.find(text);
+        let present = planted!(
+            "express.first_key_is_missing",
+            found,
+            found.filter(|place| *place > 0)
+        );
+        let place = planted!("express.value_of_the_first_key", present, present.map(|_| 0));
+        place.map_or(Some(ABSENT), |place| i64::try_from(place).ok())
     }
 
     /// Writes what a function gives; nothing where it has no form in words.
@@ -290,9 +282,5 @@ const LOST: i64 = -2;
 
 /// Called by compiled code: the place of a text among the keys at a site. It cannot panic.
 pub(crate) extern "C" fn find_at(room: &Room<'_>, site: u32, text: u64) -> i64 {
-    match room.found(site, text) {
-        Some(Some(place)) => i64::try_from(place).unwrap_or(LOST),
-        Some(None) => ABSENT,
-        None => LOST,
-    }
+    room.found(site, text).unwrap_or(LOST)
 }

@@ -47,7 +47,7 @@ impl<'a> Block<'a> {
             return None;
         }
         let mut words = Words::new(shape);
-        words.words = vec![0; shape.words.checked_mul(most)?];
+        words.inputs = vec![0; shape.words.checked_mul(most)?];
         words.results = vec![0; shape.results.checked_mul(most)?];
         Some(Self {
             words,
@@ -77,7 +77,10 @@ impl<'a> Block<'a> {
     #[inline]
     pub fn put(&mut self, input: usize, given: impl Iterator<Item = Option<Word<'a>>>) -> bool {
         let Words {
-            shape, words, texts, ..
+            shape,
+            inputs: words,
+            texts,
+            ..
         } = &mut self.words;
         let Some(Given::Value { form, at }) = shape.inputs.get(input) else {
             return false;
@@ -100,7 +103,10 @@ impl<'a> Block<'a> {
     #[inline]
     pub fn put_texts(&mut self, input: usize, given: impl Iterator<Item = &'a str>) -> bool {
         let Words {
-            shape, words, texts, ..
+            shape,
+            inputs: words,
+            texts,
+            ..
         } = &mut self.words;
         let Some(Given::Value { form: Form::Text, at }) = shape.inputs.get(input) else {
             return false;
@@ -169,7 +175,7 @@ impl<'a> Block<'a> {
         Some(RawRows {
             texts: &self.words.texts,
             rows: &mut self.rows,
-            words: self.words.words.chunks_exact_mut(shape.words.max(1)),
+            words: self.words.inputs.chunks_exact_mut(shape.words.max(1)),
             results: self
                 .words
                 .results

@@ -108,16 +108,14 @@ impl Lower<'_, '_> {
             if !self.has_all(register.as_slice()) {
                 return Ok(());
             }
-            match self.operand(operand, kind) {
-                Ok(held) => all.push((kind, at, held)),
-                // A constant that is no small number.
-                Err(_) => {
-                    if let Some(block) = self.given_up() {
-                        self.builder.ins().jump(block, &NONE);
-                    }
-                    return Ok(());
+            // A constant may be no small number.
+            let Ok(held) = self.operand(operand, kind) else {
+                if let Some(block) = self.given_up() {
+                    self.builder.ins().jump(block, &NONE);
                 }
-            }
+                return Ok(());
+            };
+            all.push((kind, at, held));
         }
         for (kind, at, held) in all {
             for (part, value) in held.into_iter().enumerate() {
@@ -162,12 +160,12 @@ impl Lower<'_, '_> {
         };
         let (first, count) = (*first, *count);
         let next = self.builder.ins().iconst(types::I64, 0);
-        let count = planted!(
+        let rows = planted!(
             "express.last_row_is_left_out",
             count,
             self.builder.ins().band_imm_s(count, -2)
         );
-        self.hold(*items, Kind::Items, &[first, next, count]);
+        self.hold(*items, Kind::Items, &[first, next, rows]);
         Ok(())
     }
 
@@ -270,8 +268,8 @@ impl Lower<'_, '_> {
         let is_absent = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, place, 0);
         self.guard(is_absent);
         let first = self.builder.ins().iconst(types::I64, values);
-        let size = i64::try_from(size_of::<Bits>()).map_err(|_| missing())?;
-        let at = self.builder.ins().imul_imm_s(place, size);
+        let stride = i64::try_from(size_of::<Bits>()).map_err(|_| missing())?;
+        let at = self.builder.ins().imul_imm_s(place, stride);
         let at = self.builder.ins().iadd(first, at);
         let flags = TRUSTED.with_readonly();
         let held = (0..gives.width()).map(|part| {

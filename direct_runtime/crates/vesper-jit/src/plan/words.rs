@@ -111,11 +111,11 @@ fn is_text(code: &Code, operand: Operand) -> bool {
 }
 
 fn by_function(code: &Code, instruction: &Instruction) -> Option<How> {
-    let (asked, gives) = match *instruction {
+    let (call, gives) = match *instruction {
         Instruction::Call { op, out, args, .. } => {
-            let asked = asked(code, op, &args)?;
-            let gives = vec![(of(out), asked.gives)];
-            (asked, gives)
+            let call = asked(code, op, &args)?;
+            let gives = vec![(of(out), call.gives)];
+            (call, gives)
         }
         Instruction::JumpUnless {
             op, first, second, ..
@@ -125,8 +125,8 @@ fn by_function(code: &Code, instruction: &Instruction) -> Option<How> {
         } => (asked(code, op, &[first, second])?, Vec::new()),
         _ => return None,
     };
-    let given = asked.given.iter();
-    let uses = given.filter_map(|(operand, kind)| Some((of(operand.as_register()?), *kind)));
+    let arguments = call.given.iter();
+    let uses = arguments.filter_map(|(operand, kind)| Some((of(operand.as_register()?), *kind)));
     Some(How::Inline {
         uses: uses.collect(),
         gives,
@@ -197,7 +197,7 @@ fn by_kernel(op: Op, args: &[Operand]) -> Option<Asked> {
     if !signature.named.is_empty() || !signature.typed.is_empty() || !signature.patterns.is_empty() {
         return None;
     }
-    let gives = Kind::of_type(&signature.returns)?;
+    let result = Kind::of_type(&signature.returns)?;
     let (mut given, mut all) = (Vec::new(), Vec::new());
     for ((_, ty), arg) in signature.params.iter().zip(args) {
         if let Some(constant) = arg.as_constant() {
@@ -212,9 +212,13 @@ fn by_kernel(op: Op, args: &[Operand]) -> Option<Asked> {
         given.push((*arg, kind));
     }
     Some(Asked {
-        site: Site::Kernel { op, args: all, gives },
+        site: Site::Kernel {
+            op,
+            args: all,
+            gives: result,
+        },
         given,
-        gives,
+        gives: result,
     })
 }
 
