@@ -212,6 +212,10 @@ proof-controller: build ## the migration controller under simulated traffic: ten
 proof-service: build ## payments under load through all five modes, with a direct engine that lies, aborts and hangs; ten minutes on a quiet machine
 	$(BIN)/python tests/migration/service/run.py
 
+.PHONY: proof-code-points
+proof-code-points: build ## every code point through every operation of one string, on both engines; minutes
+	$(BIN)/python -m tests.conformance.test_every_code_point
+
 proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
 	$(BIN)/python -m tests.policies.proof
 

@@ -3,7 +3,7 @@
 The answers of one operation are compared chunk by chunk, and their digests with a file: two engines that go wrong
 together, or a Python whose own tables are newer, would agree with each other and not with the file. The tests take the
 planes in which letters, digits and spaces are, the edges of the others and some of what is between them:
-`some_code_points.yaml`. `python -m tests.conformance.test_every_code_point`, of minutes, takes every one:
+`some_code_points.yaml`. `make proof-code-points`, of minutes, takes every one:
 `every_code_point.yaml`. That the tables of each engine are right at every code point is tested where they are.
 """
 

@@ -27,7 +27,7 @@ from vesper.codegen.record_names import records_in
 from vesper.codegen.source import source_of
 from vesper.codegen.source_table import source_table
 from vesper.codegen.types import TypeWriter, typed_dict
-from vesper.codegen.vocabulary import check_identifiers, check_vocabulary
+from vesper.codegen.vocabulary import check_identifiers, check_vocabulary, parsed
 from vesper.ir import nodes as ir
 from vesper.ir.encode import semantic_hash
 from vesper.spec.unicode import is_printable
@@ -83,7 +83,7 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
         *(statement for each in checks for statement in _separated([each], 2)),
         *_separated([function], 2),
     ]
-    used = {each.id for each in ast.walk(ast.parse(entry_text)) if isinstance(each, ast.Name)}
+    used = {each.id for each in ast.walk(parsed(entry_text)) if isinstance(each, ast.Name)}
     module = _module(node, body, sorted(writer.expressions.kernels), used)
     code, positions = source_of(module, {*writer.expressions.sites, *writer.expressions.ends})
     places = [each.place for each in node.expressions()]

@@ -7,6 +7,7 @@ that: it parses what was written and refuses every form that is not on the list.
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 
@@ -32,6 +33,7 @@ _CALLS = frozenset({
 })  # fmt: skip
 _KEPT = ("called", "keep", "mark", "spend", "check_postconditions", "check_invariants", "read_inputs")
 _MODULES = frozenset({"datetime", "decimal", "typing"})
+_PARSING = threading.Lock()
 
 
 class VocabularyError(Exception):
@@ -46,9 +48,16 @@ def check_identifiers(names: Collection[str]) -> None:
             raise VocabularyError(f"{name!a} is no identifier")
 
 
+def parsed(text: str) -> ast.Module:
+    """The tree of a text. One at a time: CPython before 3.11.8 and 3.12.2 counts how deep all threads are as one, and
+    raises `SystemError` where two of them build trees in turns."""
+    with _PARSING:
+        return ast.parse(text)
+
+
 def check_vocabulary(text: str, kernels: AbstractSet[str], callees: Collection[str] = ()) -> None:
     """`callees` are the nodes that the node calls: their functions stand in modules of the same names beside it."""
-    everything = list(ast.walk(ast.parse(text)))
+    everything = list(ast.walk(parsed(text)))
     calls = _CALLS | kernels | _records(everything)
     given = {
         argument

@@ -54,7 +54,7 @@ impl Default for Options {
         Self {
             fail_guard: None,
             max_instructions: 4_000,
-            quick_from: 64,
+            quick_from: 112,
         }
     }
 }
