@@ -134,7 +134,9 @@ class FlowChecker:
             # What does something is used by that; what only asks, or computes, is there for its value.
             declared.used = isinstance(statement, ir.Request | ir.CallNode) and not is_read
             if is_skippable:
-                self._skipped.setdefault(self._conditions_text(step), []).append(declared)
+                # Of a value that may be null by itself it is not enough to know that the step ran.
+                if not isinstance(type_, OptionalOf):
+                    self._skipped.setdefault(self._conditions_text(step), []).append(declared)
                 if not isinstance(statement, ir.Step):
                     declared.ir_name = f"_{step.name.text}"
         if statement is None or len(known) < len(conditions):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from itertools import chain
 
 import libcst as cst
 import libcst.matchers as matchers
@@ -87,9 +86,10 @@ class BlockWriter:
         """What an end of the node inside of a handler comes from."""
         return cst.From(cst.Name(self._failures[-1])) if self._failures else None
 
-    def _inner(self, block: ir.Block, *after: Lines) -> cst.IndentedBlock:
+    def _inner(self, block: ir.Block, after: Callable[[], Lines] = list) -> cst.IndentedBlock:
+        """A block, and what comes after it, which is written then: only the block says what its steps are called."""
         self._nesting += 1
-        lines = [*self.block(block), *chain(*after)]
+        lines = [*self.block(block), *after()]
         self._nesting -= 1
         return indented(lines)
 
@@ -315,14 +315,14 @@ class BlockWriter:
     def _arms(self, branch: ir.Branch, first: int) -> cst.If:
         arm = branch.arms[first]
         test = self._expressions.condition(arm.when).node
-        body = self._inner(arm.body, self._branch_value(branch, arm.value))
+        body = self._inner(arm.body, lambda: self._branch_value(branch, arm.value))
         orelse: cst.If | cst.Else | None = None
         if first + 1 < len(branch.arms):
             self._naming.begin_statement()
             orelse = self._arms(branch, first + 1)
         elif branch.otherwise or branch.otherwise_value is not None:
-            value = self._branch_value(branch, branch.otherwise_value)
-            orelse = cst.Else(self._inner(branch.otherwise, value))
+            value = branch.otherwise_value
+            orelse = cst.Else(self._inner(branch.otherwise, lambda: self._branch_value(branch, value)))
         return cst.If(test=test, body=body, orelse=orelse)
 
     def _branch_value(self, branch: ir.Branch, value: ir.Expression | None) -> Lines:
@@ -560,7 +560,9 @@ class BlockWriter:
         return "failure" if not self._failures else self._naming.fresh("failure")
 
     def _handler(self, handler: ir.Handler, statement: ir.Statement) -> cst.IndentedBlock:
-        value: Lines = []
+        return self._inner(handler.body, lambda: self._handled_value(handler, statement))
+
+    def _handled_value(self, handler: ir.Handler, statement: ir.Statement) -> Lines:
         if handler.value is not None:
             assert not isinstance(statement, ir.Return | ir.Raise | ir.Require)
             target = self._naming.name("step", statement.name)
@@ -568,10 +570,8 @@ class BlockWriter:
             skipped = self._skipped_values.get(statement.name)
             if skipped is not None:
                 written = self._expressions.marked(skipped, written)
-            value = [self._assigned(target, written.node)]
-        elif not leaves(handler.body):
-            value = [cst.SimpleStatementLine([cst.Raise()])]
-        return self._inner(handler.body, value)
+            return [self._assigned(target, written.node)]
+        return [] if leaves(handler.body) else [cst.SimpleStatementLine([cst.Raise()])]
 
 
 def mentions_name(node: cst.CSTNode, name: str) -> bool:

@@ -161,7 +161,8 @@ class Flow:
         """The scope after a step of this name; `text` is that of its conditions."""
         if not text:
             return scope.declare("step", name, type_)
-        self._skipped[text] = self._skipped.get(text, NOTHING) | {(f"step {name}", ())}
+        if not isinstance(type_, OptionalOf):  # a value that may be null by itself is one even where the step ran
+            self._skipped[text] = self._skipped.get(text, NOTHING) | {(f"step {name}", ())}
         return scope.declare("step", name, optional(type_))
 
     # -- values -----------------------------------------------------------------------------------

@@ -103,6 +103,9 @@ def test_known_not_to_be_null(flow: str) -> None:
         WHEN_OK + returns("a"),
         WHEN_OK + "- {operation: return, when: n > 0, success: {result: a}}\n" + RETURN,
         "- {step: a, operation: conditional, condition: ok, then: n}\n" + returns("a"),
+        # It ran, and its own value may be null.
+        "- {step: a, operation: compute, value: on, when: ok}\n"
+        "- {operation: return, when: ok, success: {result: a}}\n" + RETURN,
         "- {operation: conditional, condition: on IS NULL, then: [{step: a, operation: uuid}]}\n" + returns("on"),
         "- {operation: validation, when: ok, require: [on IS NOT NULL]}\n" + returns("on"),
         "- {step: a, operation: conditional, condition: on IS NULL, else: n,"
