@@ -53,7 +53,9 @@ class Sampled:
     """Its traces could not be kept: somebody was told, and nobody tries again before then, by `time.monotonic`."""
 
 
-Call: TypeAlias = tuple[Sampled, Mapping[str, Any], datetime | None, int, int, bool]
+Given: TypeAlias = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+"""The inputs of a call, or what they are read from when the trace is made: a text cannot change meanwhile."""
+Call: TypeAlias = tuple[Sampled, Given, datetime | None, int, int, bool]
 """One call that has ended: its inputs, its start, when it began and how long it took in nanoseconds; false where it is
 only looked at. A tuple, because callers wait until it is made."""
 Look = Callable[[Trace], bool]
@@ -99,6 +101,10 @@ class Sampler:
                 self._refilled = time.monotonic()
                 self._worker = threading.Thread(target=self._work, name="vesper-traces", daemon=True)
                 self._worker.start()
+
+    def room(self) -> int:
+        """How many calls may still wait."""
+        return max(0, _MOST_WAITING - len(self._waiting))
 
     def begin_anew(self) -> None:
         """In a process that was forked from the one that this was made in."""
@@ -169,10 +175,11 @@ class Sampler:
     def _keep_calls(self, calls: list[Call]) -> None:
         kept: list[Trace] = []
         for call in calls:
-            if not is_fixed(call[1]):
+            inputs = call[1]() if callable(call[1]) else call[1]
+            if not is_fixed(inputs):
                 self.counts.lost += 1  # an object of the caller's own: nobody knows whether it is as it was
                 continue
-            trace = made(call)
+            trace = made(call, inputs)
             is_met = self._look is not None and self._look(trace)
             if call[-1] or is_met:
                 kept.append(trace)
@@ -185,9 +192,9 @@ class Sampler:
         self.counts.kept += len(kept)
 
 
-def made(call: Call) -> Trace:
-    """The trace of a call, run once more. Nothing is performed: the node has no effects."""
-    node, inputs, now, began_ns, took_ns, _ = call
+def made(call: Call, inputs: Mapping[str, Any]) -> Trace:
+    """The trace of a call on these inputs, run once more. Nothing is performed: the node has no effects."""
+    node, _, now, began_ns, took_ns, _ = call
     name, compiled = trace_id(began_ns), node.compiled
     traces = [
         traced_run(compiled, program_of(compiled, engine), engine, name, inputs, now, limits=node.limits)
