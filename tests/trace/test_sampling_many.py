@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import vesper as api
-from tests.trace.test_sampling import DECISION, LINES, NODES, folder, load, stored, the_sampler
+from tests.api.given import CLOCK, written
+from tests.trace.test_sampling import DECISION, LINES, folder, load, stored, the_sampler
 from vesper.api import sampled
 from vesper.api.sampled_many import drawn
 from vesper.debug.captures import Armed
@@ -49,8 +50,8 @@ def agrees(traces: list[Trace], engine: str) -> bool:
 
 @pytest.mark.parametrize("engine", list(ENGINES))
 def test_json_text_that_is_sampled_has_a_trace_that_replays(folder: Path, engine: str) -> None:
+    plain = load("payment_decision", "interp").run_json
     node = load("payment_decision", engine, sample="100 %")
-    plain = api.load("payment_decision", nodes=NODES, engine="interp").run_json
     texts = [json.dumps(each).encode() for each in payments("1.50", "0", "much", "2")] + [b"{", b"[]"]
     assert [node.run_json(each) for each in texts] == [plain(each) for each in texts]
     found = stored(folder)
@@ -70,13 +71,8 @@ def test_inputs_of_every_form_come_out_of_a_text_as_they_went_in(folder: Path) -
 
 @pytest.mark.parametrize("engine", list(ENGINES))
 def test_the_start_of_a_text_is_in_its_trace(folder: Path, engine: str) -> None:
-    Path("stamp_v1.vsp").write_text(
-        "node_id: stamp_v1\ntype: scheduled_job\nintent: Say when\ninputs: {add: integer}\n"
-        "outputs:\n  success: {at: timestamp}\nflow:\n  - {operation: return, success: {at: now()}}\n",
-        encoding="utf-8",
-    )
     Path("vesper.toml").write_text('[traces]\nsample = "100 %"\n', encoding="utf-8")
-    node = api.load(Path("stamp_v1.vsp"), engine=engine)
+    node = api.load(written(folder, CLOCK), engine=engine)
     assert b"2026-11-15T12:00:00Z" in node.run_json(b'{"add": 1}', now="2026-11-15T12:00:00Z")
     (found,) = stored(folder)
     assert found.now is not None
@@ -115,10 +111,11 @@ def test_of_a_list_that_raises_only_what_was_run_has_traces(folder: Path, engine
 
 @pytest.mark.parametrize("engine", DIRECT)
 def test_rows_of_a_table_have_traces(folder: Path, engine: str) -> None:
+    plain = load("payment_decision", "interp")
     node = load("payment_decision", engine, sample="100 %")
     given = table([Decimal("1.50"), None, Decimal("0.00"), Decimal("3.00")])
     answer = node.run_batch(given)
-    assert answer.equals(api.load("payment_decision", nodes=NODES, engine="interp").run_batch(given))
+    assert answer.equals(plain.run_batch(given))
     found = stored(folder)
     assert [str(each) for each in amounts_of(found)] == ["1.50", "0.00", "3.00"], "null never began"
     assert agrees(found, engine)

@@ -136,18 +136,19 @@ class Chosen:
         except NEVER_BEGAN:
             raise
         except Exception:
-            self.ended(kept, moment.get("now"), began, time.time_ns() - began, is_sampled)
+            self.ended(kept, moment.get("now"), began, time.time_ns(), is_sampled)
             _last.inputs = inputs
             raise
-        self.ended(kept, moment.get("now"), began, time.time_ns() - began, is_sampled)
+        self.ended(kept, moment.get("now"), began, time.time_ns(), is_sampled)
         return found
 
-    def ended(self, given: Given, now: datetime | None, began: int, took: int, is_sampled: bool) -> None:
-        self.sampler.add((self.node, given, now, began, took, is_sampled))
+    def ended(self, given: Given, now: datetime | None, began: int, ended: int, is_sampled: bool) -> None:
+        self.sampler.add((self.node, given, now, began, ended, is_sampled))
 
 
 def _entry(call: Callable[..., dict[str, Any]], chosen: Chosen, takes_now: bool) -> Callable[..., dict[str, Any]]:
-    """What callers call: a call that has no trace pays for one look at whether it has."""
+    """What callers call: a call that has no trace pays for one look at whether it has. One that has goes through
+    `Chosen.run`, or where all have one, and nobody looks at them, through the same written out."""
     sampler, watch, draw, run = chosen.sampler, chosen.watch, random.random, chosen.run
     share, is_watched = sampler.settings.sample, chosen.watch is not None
 
@@ -163,7 +164,43 @@ def _entry(call: Callable[..., dict[str, Any]], chosen: Chosen, takes_now: bool)
             return run(call, inputs, {"now": now}, is_sampled)  # type: ignore[no-any-return]
         return call(inputs, now=now)
 
-    return sampled_at if takes_now else sampled
+    if takes_now:
+        return sampled_at
+    return _always(call, chosen) if share == 1 and not is_watched else sampled
+
+
+def _always(call: Callable[..., dict[str, Any]], chosen: Chosen) -> Callable[..., dict[str, Any]]:
+    """As `Chosen.run` for every call, with `Sampler.add` in it: a function of Python that is called takes more than all
+    else here."""
+    sampler, node, snapshot = chosen.sampler, chosen.node, chosen.snapshot
+    wait, clock = sampler.waiting.append, time.time_ns
+
+    def sampled(inputs: dict[str, Any]) -> dict[str, Any]:
+        left = sampler.left
+        if left <= 0:
+            sampler.counts.passed += 1
+            return call(inputs)
+        sampler.left = left - 1
+        try:
+            kept = snapshot(inputs)
+        except (TypeError, ValueError):  # as there
+            sampler.counts.lost += 1
+            return call(inputs)
+        began = clock()
+        try:
+            found = call(inputs)
+        except NEVER_BEGAN:
+            raise
+        except Exception:
+            chosen.ended(kept, None, began, clock(), True)
+            _last.inputs = inputs
+            raise
+        wait((node, kept, None, began, clock(), True))
+        if sampler.worker is None:
+            sampler.begin()
+        return found
+
+    return sampled
 
 
 def _engine_call(engine: Callable[..., Outcome], chosen: Chosen) -> Callable[..., Outcome]:

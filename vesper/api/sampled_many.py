@@ -37,7 +37,7 @@ def for_json(run: Callable[..., bytes], chosen: Chosen) -> Callable[..., bytes]:
         began = time.time_ns()
         answer = run(*given)
         if not answer.startswith(NEVER_BEGAN):
-            chosen.ended(partial(_read, chosen, text), now, began, time.time_ns() - began, is_sampled)
+            chosen.ended(partial(_read, chosen, text), now, began, time.time_ns(), is_sampled)
         return answer
 
     return sampled
@@ -74,7 +74,7 @@ def for_many(run: Callable[[list[Any]], list[Any]], chosen: Chosen) -> Callable[
             each = (time.time_ns() - began) // max(ran, 1)
             for place, inputs, is_sampled in kept:
                 if place < ran:
-                    chosen.ended(inputs, None, began + place * each, each, is_sampled)
+                    chosen.ended(inputs, None, began + place * each, began + (place + 1) * each, is_sampled)
 
     return sampled
 
@@ -105,7 +105,8 @@ class Rows:
         each = took // rows
         began = time.time_ns() - took
         for place, inputs in ran:
-            self._chosen.ended(inputs, self._now, began + place * each, each, self._drawn[place])
+            start = began + place * each
+            self._chosen.ended(inputs, self._now, start, start + each, self._drawn[place])
 
 
 def drawn(chosen: Chosen, rows: int) -> list[tuple[int, bool]]:
