@@ -38,7 +38,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check check-python check-types check-generated check-rust \
-        bench bench-quick bench-growth bench-instructions bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
         proof-threads proof-batch wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -148,6 +148,11 @@ bench-growth: build ## how cost grows with lines, steps and rows: docs/benchmark
 bench-instructions: build ## instructions a call, by callgrind; fails when more than 3 % worse than known; UPDATE=1 writes them
 	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/bench/instructions.py $(if $(UPDATE),--update)
+
+bench-hooks: build ## what tracing costs when it is off and on, in instructions beside a build that cannot trace; UPDATE=1 writes it; minutes
+	@$(call need_cargo)
+	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
+	$(ALONE) $(BENCH)/bin/python tests/bench/hooks.py $(if $(UPDATE),--update)
 
 bench-effects: build ## measure journalled steps beside the least that they could cost; FOLDER=/path is on the disk to measure
 	$(BIN)/python tests/bench/effects.py $(FOLDER)

@@ -284,6 +284,16 @@ class Batches:
     def names(self) -> list[str]:
         """The columns of the answer."""
 
+    def look(
+        self,
+        choose: Callable[[int], Sequence[int]],
+        tell: Callable[[list[tuple[int, dict[str, Any]]], int, int], None],
+        /,
+    ) -> None:
+        """Before the answer is read: `choose` is asked which of so many rows that have run, counted from 0, are to be
+        looked at; `tell` is told of those whose inputs fit, as pairs of the place and the inputs, how many rows there
+        were, and how many nanoseconds all of them took. What either raises ends the answer."""
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The answer, read once."""
 

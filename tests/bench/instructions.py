@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +42,9 @@ class Unusable(Exception):
 def child() -> None:
     import vesper
     from tests.bench import ours
-    from tests.bench.peers.built import in_c
     from tests.bench.workloads import W1, WORKLOADS
     from vesper.engines.registry import ENGINES
 
-    marks: Any = in_c("../marks.c", "marks")
     ways: dict[str, tuple[Any, list[Any], int]] = {}
     for title, workload in WORKLOADS.items():
         nothing = (lambda _: None, workload.inputs, TURNS[title])
@@ -56,6 +54,14 @@ def child() -> None:
             ways[f"{title} {engine}"] = (vesper.load(workload.file, engine=engine).call, workload.inputs, TURNS[title])
     ways["W1 nothing json"] = (lambda _: None, ours.requests_of(W1), TURNS["W1"])
     ways["W1 run_json"] = (ours.run_json(W1), ours.requests_of(W1), TURNS["W1"])
+    count(ways)
+
+
+def count(ways: Mapping[str, tuple[Callable[[Any], Any], list[Any], int]]) -> None:
+    """Goes through each way so often, for callgrind to count."""
+    from tests.bench.peers.built import in_c
+
+    marks: Any = in_c("../marks.c", "marks")
     for call, inputs, _ in ways.values():
         until = time.monotonic() + 0.5  # what compiles itself while it runs has done so then
         while time.monotonic() < until:
@@ -72,16 +78,17 @@ def child() -> None:
 # -- around it ------------------------------------------------------------------------------------
 
 
-def counted() -> dict[str, float]:
-    """Instructions a call, by workload and way. Raises `Unusable`."""
+def counted(script: str = __file__, *asked: str, **variables: str) -> dict[str, float]:
+    """Instructions a call, by workload and way, of a script that is run with `--child`. Raises `Unusable`."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise Unusable("no valgrind here (Debian: apt-get install valgrind)")
     with tempfile.TemporaryDirectory() as folder:
         command = [valgrind, "--quiet", "--tool=callgrind", "--instr-atstart=no", "--smc-check=all-non-file"]
-        command += [f"--callgrind-out-file={folder}/out", sys.executable, __file__, "--child"]
+        command += [f"--callgrind-out-file={folder}/out", sys.executable, script, "--child", *asked]
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "HOME": folder}
         environment["VESPER_JIT"] = "always"  # machine code is there from the start, and nobody makes it meanwhile
+        environment |= variables
         ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         if ran.returncode:
             raise Unusable(f"the process that is counted ended with {ran.returncode}:\n{ran.stderr.strip()[-2000:]}")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.bench import growth, instructions, ours, quick
+from tests.bench import growth, hooks, instructions, ours, quick
 from tests.bench.pictures import Bar, bars
 from tests.bench.pictures import growth as growth_picture
 from tests.bench.report import Bound, Report, Row, Section, as_json, is_busy, machine, page, write
@@ -76,6 +76,52 @@ def test_the_known_counts_are_of_all_workloads_and_say_where() -> None:
     for title in ("W1", "W2", "W3"):
         assert {f"{title} plain", f"{title} python", f"{title} interp"} <= set(document["instructions"])
     assert "W1 run_json" in document["instructions"]
+
+
+# -- hooks ----------------------------------------------------------------------------------------
+
+
+def counts_of_hooks(**other: float) -> dict[str, dict[str, float]]:
+    python = {"off": 100.0, "bare": 100.0, "traced": 300.0, "untraced": 200.0, "sampled": 150.0}
+    seeing = {"off": 50.0, "traced": 80.0, "untraced": 40.0, "sampled": 100.0}
+    engines = ("interp", "jit")
+    return {
+        "python": {f"{title} python {name}": value for title in hooks.TITLES for name, value in python.items()},
+        hooks.SEEING: {
+            f"{title} {each} {name}": value
+            for title in hooks.TITLES
+            for each in engines
+            for name, value in seeing.items()
+        }
+        | other,
+        hooks.BLIND: {f"{title} {each} off": 50.0 for title in hooks.TITLES for each in engines},
+    }
+
+
+def test_what_hooks_cost_is_told_of_their_controls() -> None:
+    found = hooks.ratios(counts_of_hooks())
+    assert {name: each for name, each in found.items() if name.startswith("W1")} == {
+        "W1 python off": 1.0, "W1 python traced": 1.5, "W1 python sampled": 1.5,
+        "W1 interp off": 1.0, "W1 interp traced": 2.0, "W1 interp sampled": 2.0,
+        "W1 jit off": 1.0, "W1 jit traced": 2.0, "W1 jit sampled": 2.0,
+    }  # fmt: skip
+    assert hooks.too_much(found) == []
+
+
+def test_one_in_a_hundred_is_borne_where_nobody_traces_and_twice_where_somebody_does() -> None:
+    worse = {"W1 interp off": 50.6, "W2 jit traced": 80.1, "W2 interp sampled": 900.0}
+    assert hooks.too_much(hooks.ratios(counts_of_hooks(**worse))) == [
+        "W1 interp off: 1.012 of its control, and at most 1.01 is allowed",
+        "W2 jit traced: 2.002 of its control, and at most 2 is allowed",
+    ]
+
+
+def test_what_is_known_of_hooks_is_of_every_engine_and_within_its_bounds() -> None:
+    document = json.loads(hooks.FILE.read_text(encoding="utf-8"))
+    assert document["profile"] == "release"
+    assert set(document["of_control"]) == set(hooks.ratios(counts_of_hooks()))
+    assert hooks.ratios(document["instructions"]) == document["of_control"]
+    assert hooks.too_much(document["of_control"]) == []
 
 
 # -- growth ---------------------------------------------------------------------------------------

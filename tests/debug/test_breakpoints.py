@@ -12,8 +12,9 @@ import pytest
 from tests.debug.subjects import DRAWN, LOADER, PAYMENT, session, subject
 from vesper.compiler import Compiled
 from vesper.debug.breakpoints import BadBreakpoint
-from vesper.debug.session import Position, Session, Why
+from vesper.debug.session import Session, Why
 from vesper.debug.starting import Subject
+from vesper.debug.stops import Position
 from vesper.debug.view import divergence_lines
 from vesper.engines.engine import Blocked, Done, Limits, Observer, Program
 from vesper.engines.registry import ENGINES

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
 from io import BytesIO
 from statistics import median
+from typing import Any
 
 import pytest
 
 from tests.debug.dap_client import Client, adapter, adapter_process
 from tests.debug.subjects import DRAWN, PAYMENT, ROOT
+from vesper.cli import debug_dap
 from vesper.debug.dap_wire import WireError, read_message
 
 MOST_SECONDS = 0.5
@@ -140,13 +143,45 @@ def test_what_is_no_message_ends_it_with_a_reason(text: bytes, told: str) -> Non
         read_message(BytesIO(text))
 
 
-def test_the_launch_configuration_of_the_docs_is_one_that_is_understood() -> None:
+OF_EDITORS = {
+    "__workspaceFolder": "/w", "__configurationTarget": 6, "args": [], "console": "internalConsole", "cwd": "/w",
+    "env": {}, "outputCapture": "console", "program": "", "restart": False, "runtimeArgs": [], "skipFiles": [],
+    "smartStep": True, "sourceMaps": True, "timeout": 10000, "trace": False, "noDebug": False,
+}  # fmt: skip
+"""What VS Code and its extension for Node.js put into a configuration besides what is written there."""
+
+
+@pytest.mark.parametrize("added", [{}, OF_EDITORS, {"trace": {"stdio": False}}], ids=["bare", "vs code", "logs"])
+def test_the_launch_configuration_of_the_docs_is_launched_as_it_is_written(added: dict[str, Any]) -> None:
     page = (ROOT / "docs/how-to/debug-a-node.md").read_text(encoding="utf-8")
     block = page.partition("```json\n")[2].partition("```")[0]
     (configuration,) = json.loads(block)["configurations"]
-    own = {"type", "request", "name", "debugServer"}
-    given = {name: value for name, value in configuration.items() if name not in own}
-    given["node"] = str(ROOT / PAYMENT)
-    with adapter(ROOT) as client:
-        assert client.launch(**given)["reason"] in ("entry", "breakpoint")
-        client.ask("disconnect")
+    # An editor sends all of it, also the words that are its own.
+    assert {"type", "request", "name", "debugServer"} < set(configuration)
+    *documented, port = ["vesper", "debug", "--port", "4711"]
+    assert f"`{' '.join([*documented, port])}`" in page
+    assert configuration["debugServer"] == int(port)
+    command = [sys.executable, "-m", *documented, "0"]  # any port that is free
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        with (
+            socket.create_connection(("127.0.0.1", int(process.stderr.readline().rpartition(":")[2]))) as connection,
+            connection.makefile("rb") as reading,
+            connection.makefile("wb") as writing,
+        ):
+            client = Client(reading, writing)
+            assert client.launch(**(configuration | added))["reason"] == "entry"
+            (frame,) = client.ask("stackTrace", threadId=2)["stackFrames"]
+            assert frame["name"].startswith("payment_handler_v1: ")
+            client.ask("disconnect")
+        assert process.wait(timeout=60) == 0
+
+
+def test_every_argument_that_the_docs_name_is_one_and_every_one_is_named() -> None:
+    page = (ROOT / "docs/how-to/debug-a-node.md").read_text(encoding="utf-8")
+    section = page.partition("## In an editor\n")[2].partition("\n## ")[0]
+    block, rest = section.partition("```json\n")[2].split("```", 1)
+    (configuration,) = json.loads(block)["configurations"]
+    others = rest.partition("Other arguments: ")[2].partition("\n")[0]
+    named = {each.partition(":")[0] for each in re.findall(r"`([^`]+)`", others)}
+    assert (set(configuration) - {"type", "request", "name", "debugServer"}) | named == debug_dap._KNOWN

@@ -8,7 +8,8 @@ import pytest
 
 from tests.debug.subjects import DRAWN, PAYMENT, compiled_node, session, subject
 from vesper.debug.answers import Unanswered
-from vesper.debug.session import Position, Session, Why
+from vesper.debug.session import Session, Why
+from vesper.debug.stops import Position
 from vesper.debug.view import rows
 from vesper.debug.walk import Walk
 from vesper.engines.outcome import DeclaredError, Failed, Returned

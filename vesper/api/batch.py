@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from vesper.api.plain import inputs_of_json
 from vesper.batch.errors import BatchError
 from vesper.batch.table import Declared, Wanted, run_table
 from vesper.compiler import Compiled
-from vesper.engines.direct_engine import DirectProgram, outcome_of_raw
+from vesper.engines.direct_engine import Batches, DirectProgram, outcome_of_raw
 from vesper.engines.engine import Limits, Program
 from vesper.spec.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
@@ -26,9 +26,11 @@ class Batch:
     limits: Limits | None
     declared: Declared
 
-    def run(self, table: object, wanted: Wanted, now: datetime | None) -> Any:
-        """The answer to every row, as a table of the same kind."""
-        return run_table(self.program, self.declared, table, wanted, self.told, now, self.limits)
+    def run(
+        self, table: object, wanted: Wanted, now: datetime | None, look_at: Callable[[Batches], None] | None = None
+    ) -> Any:
+        """The answer to every row, as a table of the same kind; `look_at` as `run_table` has it."""
+        return run_table(self.program, self.declared, table, wanted, self.told, now, self.limits, look_at)
 
     def told(self, raw: Any, given: Any) -> tuple[str, str, str | None, str]:
         """What is said of a row without outputs: the words that a call has for it."""

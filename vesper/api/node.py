@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from vesper.api.execution import Execution
     from vesper.api.plain import Plain
+    from vesper.api.sampled import Chosen
     from vesper.batch.table import Decimals
     from vesper.compiler import Compiled
     from vesper.host.host import Host, Prepared, Ran
@@ -79,6 +80,9 @@ class Node:
     A node that is no function has a second argument, the keyword `now`: no clock is read for it. The effects of a node
     are performed by its Host.
     """
+    run_json: Callable[..., bytes]
+    """The inputs as JSON text, in bytes, to the outcome as canonical JSON (docs/spec/values.md), whatever that is. A
+    node that is no function has the keyword `now`, as a call has it."""
 
     def __init__(
         self,
@@ -118,6 +122,7 @@ class Node:
             _host=host,
             _found=(0, None),
             _is_short=about.is_short,
+            _chosen=None,
         )
         self.__dict__["__doc__"] = _documentation(self)
 
@@ -129,6 +134,10 @@ class Node:
                 made = _signature(self, self._takes_now)
             elif name == "_types":
                 made = {each.name: each.type for each in self._compiled.node.inputs}
+            elif name == "run_json":
+                from vesper.api.json_calls import json_entry
+
+                made = json_entry(self)
             else:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             self.__dict__[name] = made
@@ -214,7 +223,12 @@ class Node:
 
         wanted = Wanted(threads, keep, decimals, error_column)
         start = _moment(now) if self._takes_now else None
-        return batch_of(self._compiled, self._program, self._limits).run(table, wanted, start)
+        look_at = None
+        if self._chosen is not None:
+            from vesper.api.sampled_many import Rows
+
+            look_at = Rows(self._chosen, start).look_at
+        return batch_of(self._compiled, self._program, self._limits).run(table, wanted, start, look_at)
 
     @property
     def mode(self) -> str | None:
@@ -404,6 +418,8 @@ class Node:
     _found: tuple[int, Host | None]
     _is_simple: bool
     _is_short: bool
+    _chosen: Chosen | None
+    """Who decides which executions have traces, where any have (`vesper/api/sampled.py`)."""
 
 
 def outcome_of(

@@ -1,7 +1,8 @@
-"""`node.call` of a node without effects, where `[traces]` of the configuration asks for a share of its calls.
+"""Calls of a node without effects, where `[traces]` of the configuration asks for a share of them.
 
 Where it asks for none, nothing here is in the way of a call: `node.call` is what it would be without this module, and
-loading a node does not even load this module (`nearest.mentions`).
+loading a node does not even load this module (`nearest.mentions`). Each way into a node is sampled: `call` and all that
+goes through it here, `map`, `run_json` and `run_batch` in `vesper/api/sampled_many.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vesper.api.sampled_many import for_many
 from vesper.effects.per_process import PerProcess
 from vesper.engines.engine import Limits
 from vesper.engines.outcome import Failed, Outcome
@@ -28,10 +30,11 @@ if TYPE_CHECKING:
     from vesper.debug.captures import Watch
     from vesper.host.config import Config
     from vesper.host.host import Host
-    from vesper.trace.sampling import Sampled, Sampler
+    from vesper.spec.types import Type
+    from vesper.trace.sampling import Given, Sampled, Sampler
     from vesper.trace.snapshot import Snapshot
 
-_ENDS_OTHERWISE = (BadInput, NotInputs)
+NEVER_BEGAN = (BadInput, NotInputs)
 """What is raised where an execution never began."""
 _samplers: dict[tuple[str | None, str], tuple[Sampler, Watch | None]] = {}
 _lock = PerProcess(threading.Lock)
@@ -50,9 +53,14 @@ def sample_calls(node: Node, host: Host | None) -> None:
 
     sampler, watch = _sampler(config)
     engines = (node.engine,) if node.engine in NAMES else tuple(PAIR)
-    chosen = _Chosen(sampler, watch, Sampled(node._compiled, engines, node._limits), snapshot_of(node._compiled.node))
-    node.__dict__["_engine_call"] = _engine_call(node._engine_call, chosen)
-    node.__dict__["call"] = _entry(node.call, chosen, node._takes_now)
+    of = Sampled(node._compiled, engines, node._limits)
+    chosen = Chosen(sampler, watch, of, snapshot_of(node._compiled.node), node._types)
+    node.__dict__.update(
+        call=_entry(node.call, chosen, node._takes_now),
+        _engine_call=_engine_call(node._engine_call, chosen),
+        _call_many=None if node._call_many is None else for_many(node._call_many, chosen),
+        _chosen=chosen,
+    )
 
 
 def _nearest(node_path: str) -> Config | None:
@@ -88,20 +96,26 @@ def wait_for_traces() -> None:
         sampler.wait()
 
 
-class _Chosen:
+class Chosen:
     """Decides which calls of a node have a trace, and makes those calls."""
 
-    __slots__ = ("_snapshot", "node", "sampler", "watch")
+    __slots__ = ("node", "sampler", "snapshot", "types", "watch")
 
-    def __init__(self, sampler: Sampler, watch: Watch | None, node: Sampled, snapshot: Snapshot) -> None:
+    def __init__(
+        self, sampler: Sampler, watch: Watch | None, node: Sampled, snapshot: Snapshot, types: Mapping[str, Type]
+    ) -> None:
         self.sampler = sampler
         self.watch = watch
         self.node = node
-        self._snapshot = snapshot
+        self.snapshot = snapshot
+        self.types = types
 
     def is_sampled(self) -> bool:
         share = self.sampler.settings.sample
         return bool(share) and (share == 1 or random.random() < share) and self.has_room()
+
+    def is_watched(self) -> bool:
+        return self.watch is not None and self.watch.is_armed()
 
     def has_room(self) -> bool:
         if self.sampler.left > 0:
@@ -112,28 +126,29 @@ class _Chosen:
     def run(self, call: Callable[..., Any], inputs: Any, moment: dict[str, Any], is_sampled: bool) -> Any:
         """The call itself; what it raises it raises."""
         try:
-            kept: Mapping[str, Any] = self._snapshot(inputs)
+            kept: Mapping[str, Any] = self.snapshot(inputs)
         except (TypeError, ValueError):  # objects that are no inputs, or that nobody here can copy
             self.sampler.counts.lost += 1
             return call(inputs, **moment)
         began = time.time_ns()
         try:
             found = call(inputs, **moment)
-        except _ENDS_OTHERWISE:
+        except NEVER_BEGAN:
             raise
         except Exception:
-            self._ended(kept, moment, began, is_sampled)
+            self.ended(kept, moment.get("now"), began, time.time_ns(), is_sampled)
             _last.inputs = inputs
             raise
-        self._ended(kept, moment, began, is_sampled)
+        self.ended(kept, moment.get("now"), began, time.time_ns(), is_sampled)
         return found
 
-    def _ended(self, kept: Mapping[str, Any], moment: dict[str, Any], began: int, is_sampled: bool) -> None:
-        self.sampler.add((self.node, kept, moment.get("now"), began, time.time_ns() - began, is_sampled))
+    def ended(self, given: Given, now: datetime | None, began: int, ended: int, is_sampled: bool) -> None:
+        self.sampler.add((self.node, given, now, began, ended, is_sampled))
 
 
-def _entry(call: Callable[..., dict[str, Any]], chosen: _Chosen, takes_now: bool) -> Callable[..., dict[str, Any]]:
-    """What callers call: a call that has no trace pays for one look at whether it has."""
+def _entry(call: Callable[..., dict[str, Any]], chosen: Chosen, takes_now: bool) -> Callable[..., dict[str, Any]]:
+    """What callers call: a call that has no trace pays for one look at whether it has. One that has goes through
+    `Chosen.run`, or where all have one, and nobody looks at them, through the same written out."""
     sampler, watch, draw, run = chosen.sampler, chosen.watch, random.random, chosen.run
     share, is_watched = sampler.settings.sample, chosen.watch is not None
 
@@ -149,10 +164,46 @@ def _entry(call: Callable[..., dict[str, Any]], chosen: _Chosen, takes_now: bool
             return run(call, inputs, {"now": now}, is_sampled)  # type: ignore[no-any-return]
         return call(inputs, now=now)
 
-    return sampled_at if takes_now else sampled
+    if takes_now:
+        return sampled_at
+    return _always(call, chosen) if share == 1 and not is_watched else sampled
 
 
-def _engine_call(engine: Callable[..., Outcome], chosen: _Chosen) -> Callable[..., Outcome]:
+def _always(call: Callable[..., dict[str, Any]], chosen: Chosen) -> Callable[..., dict[str, Any]]:
+    """As `Chosen.run` for every call, with `Sampler.add` in it: a function of Python that is called takes more than all
+    else here."""
+    sampler, node, snapshot = chosen.sampler, chosen.node, chosen.snapshot
+    wait, clock = sampler.waiting.append, time.time_ns
+
+    def sampled(inputs: dict[str, Any]) -> dict[str, Any]:
+        left = sampler.left
+        if left <= 0:
+            sampler.counts.passed += 1
+            return call(inputs)
+        sampler.left = left - 1
+        try:
+            kept = snapshot(inputs)
+        except (TypeError, ValueError):  # as there
+            sampler.counts.lost += 1
+            return call(inputs)
+        began = clock()
+        try:
+            found = call(inputs)
+        except NEVER_BEGAN:
+            raise
+        except Exception:
+            chosen.ended(kept, None, began, clock(), True)
+            _last.inputs = inputs
+            raise
+        wait((node, kept, None, began, clock(), True))
+        if sampler.worker is None:
+            sampler.begin()
+        return found
+
+    return sampled
+
+
+def _engine_call(engine: Callable[..., Outcome], chosen: Chosen) -> Callable[..., Outcome]:
     """The engine, for inputs that `call` does not take as they are: objects, JSON text."""
 
     def sampled(inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
@@ -160,7 +211,7 @@ def _engine_call(engine: Callable[..., Outcome], chosen: _Chosen) -> Callable[..
             _last.inputs = None
             return engine(inputs, now, limits)
         is_sampled = chosen.is_sampled()
-        if not (is_sampled or (chosen.watch is not None and chosen.watch.is_armed())):
+        if not (is_sampled or chosen.is_watched()):
             return engine(inputs, now, limits)
 
         def call(_: Mapping[str, object], now: datetime | None = None) -> Outcome:

@@ -6,7 +6,7 @@ No library of tables is imported here but the one that the given table is of, an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -59,9 +59,13 @@ def run_table(
     explain: Explain,
     now: datetime | None,
     limits: Limits | None,
+    look_at: Callable[[Batches], None] | None = None,
 ) -> Any:
-    """The answer to every row of a table, as a table of the same kind."""
+    """The answer to every row of a table, as a table of the same kind. `look_at` is given the batches before
+    any of them is run: by it somebody is told of rows."""
     batches = begin(program, declared, as_stream(table), wanted, explain, now, limits)
+    if look_at is not None:
+        look_at(batches)
     return answer_like(table, batches)
 
 

@@ -15,7 +15,8 @@ import click
 from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.compiler import compile_file
 from vesper.debug.answers import Live, Said
-from vesper.debug.dap import Adapter, Refused
+from vesper.debug.dap import Adapter
+from vesper.debug.dap_messages import Refused, names_trace
 from vesper.debug.dap_wire import WireError, read_message, write_message
 from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case, subject_of_trace
 from vesper.diagnostics.render_full import render_full
@@ -46,7 +47,7 @@ def worlds(stack: ExitStack, live: bool, config: Path | None) -> Callable[[Subje
     def open_world(subject: Subject, arguments: Mapping[str, Any]) -> Live | None:
         if arguments.get("live", live) is not True:
             return None
-        if "trace" in arguments:
+        if names_trace(arguments):
             raise Refused("`live` performs effects, and a recorded run has its answers: leave one of them away")
         from vesper.cli.run_hosted import host_or_exit
 
@@ -111,7 +112,7 @@ def launcher(node: str | None, root: Path) -> Callable[[Mapping[str, Any]], Subj
             if name not in PAIR:
                 raise Refused(f"there is no engine `{name}`; the engines are {', '.join(PAIR)}")
             engines = [PAIR[name]]
-        if "trace" in arguments:
+        if names_trace(arguments):
             return _of_trace(arguments, engines)
         wanted = arguments.get("node", node)
         if wanted is None:

@@ -8,60 +8,26 @@ changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vesper.debug.answers import Live, Unanswered, plain_path
 from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind, parse_breakpoint, step_names
-from vesper.debug.session import Moved, Position, Session, Why, called_by
+from vesper.debug.dap_messages import CAPABILITIES, FILTERS, REFUSALS, THREADS, Message, Refused, names_trace
+from vesper.debug.dap_variables import Variables, scopes_of, source_of
+from vesper.debug.session import Moved, Session, Why, called_by
 from vesper.debug.side import Side
 from vesper.debug.starting import Subject
-from vesper.debug.stops import Stop
-from vesper.debug.view import clause_text, divergence_lines, location, outcome_rows, request_rows, rows
-from vesper.engines.engine import EngineUnavailable
+from vesper.debug.stops import Position, Stop
+from vesper.debug.view import divergence_lines, location, outcome_rows
 from vesper.engines.outcome import Returned
 from vesper.host.host import Ran
 from vesper.spec.types import Type
 from vesper.spec.values import show
-from vesper.spec.vesper_error import VesperError
 from vesper.trace.expressions import BadExpression, Expressions
 
-Message = dict[str, Any]
-THREADS = {"python": "python", "interp": "direct"}
-"""What the threads are called, by engine."""
-FILTERS = {
-    "contract_violation": "Contract violations",
-    "divergence": "Divergences of the engines",
-}
-_CAPABILITIES = {
-    "supportsConfigurationDoneRequest": True,
-    "supportsFunctionBreakpoints": True,
-    "supportsConditionalBreakpoints": True,
-    "supportsEvaluateForHovers": True,
-    "supportsStepBack": True,
-    "supportsSetVariable": True,
-    "supportsExceptionInfoRequest": True,
-    "supportsTerminateRequest": True,
-    "supportsExceptionFilterOptions": True,
-    "exceptionBreakpointFilters": [
-        {"filter": name, "label": label, "default": True, "supportsCondition": True} for name, label in FILTERS.items()
-    ],
-}
 _LEVELS = 1000
 """Frames of one thread: the id of a frame is the thread's number times this, and how deep it is."""
-
-
-class Refused(ValueError):
-    """A request that cannot be done; the message is for the person at the editor."""
-
-
-_REFUSALS = (
-    Refused, VesperError, EngineUnavailable, Unanswered, OSError,
-    # What is no argument of the protocol: a text for a number, a number for an object, a number without end.
-    KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError,
-)  # fmt: skip
-"""What is answered as a failed request. `BadBreakpoint` and `BadExpression` are among the `ValueError`s."""
 
 
 class Adapter:
@@ -79,8 +45,7 @@ class Adapter:
         self._sessions: list[Session] = []
         self._out: list[Message] = []
         self._seq = 0
-        self._variables: dict[int, tuple[str, list[tuple[str, object]]]] = {}
-        """By reference: of which scope, and what stands in it."""
+        self._variables = Variables()
         self._points: dict[str, list[str]] = {"function": [], "exception": [], "launch": []}
         """The texts of all breakpoints, by who set them."""
         self._moved = Moved(Why.START)
@@ -103,7 +68,7 @@ class Adapter:
             if method is None:
                 raise Refused(f"`{command}` is not supported")
             body = method(arguments if isinstance(arguments, dict) else {})
-        except _REFUSALS as problem:
+        except REFUSALS as problem:
             told = f"{problem.args[0]!r} is missing" if isinstance(problem, KeyError) else str(problem)
             error = {"id": 1, "format": told.replace("{", "(").replace("}", ")"), "showUser": True}
             self._respond(request, False, {"error": error}, told.partition("\n")[0])
@@ -143,7 +108,7 @@ class Adapter:
 
     def _on_initialize(self, arguments: Message) -> Message:
         self._begins_by_one = arguments.get("linesStartAt1", True) is not False
-        return dict(_CAPABILITIES)
+        return dict(CAPABILITIES)
 
     def _on_launch(self, arguments: Message) -> None:
         subject = self._launch(arguments)
@@ -164,7 +129,7 @@ class Adapter:
         self._event("initialized")
 
     def _on_attach(self, arguments: Message) -> None:
-        if "trace" not in arguments:
+        if not names_trace(arguments):
             raise Refused("attach needs `trace`: the id of a recorded run; `launch` begins a new one")
         self._on_launch(arguments)
 
@@ -395,7 +360,7 @@ class Adapter:
                 {
                     "id": thread * _LEVELS + level,
                     "name": f"{session.compiled.node.node_id}: {location(stop)}",
-                    "source": _source(session, level + 1),
+                    "source": source_of(session, level + 1),
                     "line": self._line(stop.line),
                     "column": 1 if self._begins_by_one else 0,
                 }
@@ -418,39 +383,16 @@ class Adapter:
         session, side, _ = self._frame(int(arguments["frameId"]))
         stop = session.stop_of(side)
         scopes: list[Message] = []
-        for name, hint, entries in _scopes(session, stop):
+        for name, hint, entries in scopes_of(session, stop):
             if entries or name == "Inputs":
                 expensive = {"expensive": False}
-                reference = self._reference(name, entries)
+                reference = self._variables.reference(name, entries)
                 scope = {"name": name, "variablesReference": reference, **expensive, "namedVariables": len(entries)}
                 scopes.append(scope | ({"presentationHint": hint} if hint else {}))
         return {"scopes": scopes}
 
-    def _reference(self, scope: str, entries: list[tuple[str, object]]) -> int:
-        number = len(self._variables) + 1
-        self._variables[number] = scope, entries
-        return number
-
     def _on_variables(self, arguments: Message) -> Message:
-        reference = int(arguments["variablesReference"])
-        if reference not in self._variables:
-            raise Refused("this was looked at before the last step: ask for the scopes again")
-        scope, entries = self._variables[reference]
-        return {"variables": [self._variable(scope, name, value) for name, value in entries]}
-
-    def _variable(self, scope: str, name: str, value: object) -> Message:
-        if isinstance(value, _Text):
-            return {"name": name, "value": value.text, "variablesReference": 0}
-        parts: list[tuple[str, object]] = []
-        if isinstance(value, dict):
-            parts = [(str(key) if isinstance(key, str) else show(key), each) for key, each in value.items()]
-        elif isinstance(value, list | tuple):
-            parts = [(f"[{number}]", each) for number, each in enumerate(value)]
-        reference = self._reference(f"{scope}.{name}", parts) if parts else 0
-        found: Message = {"name": name, "value": show(value), "variablesReference": reference}
-        if scope in ("Inputs", "Steps"):
-            found["evaluateName"] = f"input.{name}" if scope == "Inputs" else name
-        return found
+        return {"variables": self._variables.listed(int(arguments["variablesReference"]))}
 
     def _on_evaluate(self, arguments: Message) -> Message:
         text = str(arguments["expression"])
@@ -464,7 +406,7 @@ class Adapter:
         others = [f"{THREADS.get(name, name)}: {each}" for name, each in texts.items() if each != texts[side.name]]
         result = texts[side.name] + (f"   ≠ {', '.join(others)}" if others else "")
         value = own.value["value"] if isinstance(own, Returned) else None
-        shown = self._variable("evaluated", text, value)
+        shown = self._variables.variable("evaluated", text, value)
         return {"result": result, "variablesReference": shown["variablesReference"]}
 
     # -- changing ---------------------------------------------------------------------------------
@@ -473,7 +415,7 @@ class Adapter:
         """Another value for an input, or for what a request was answered: the execution begins again with it and comes
         to the same place, as far as that is still on its way. Other answers stay as they were; nothing is performed."""
         reference, name, text = int(arguments["variablesReference"]), str(arguments["name"]), str(arguments["value"])
-        scope = self._variables.get(reference, ("", []))[0]
+        scope = self._variables.scope_of(reference)
         if scope not in ("Inputs", "Steps") or len(self._sessions) > 1:
             raise Refused("inputs of the node, and what its requests were answered, can be changed; not this")
         assert self._subject is not None
@@ -512,65 +454,12 @@ class Adapter:
         return found.type, asked[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A text that is for people, and no value: shown without quotes."""
-
-    text: str
-
-
 def _come_to(session: Session, path: str, position: Position) -> None:
     """To the stop with this path, or as near to the position as the execution now comes."""
     while session.stop_of(session.leader).path != path and not session.is_at_end:
         session.step()
     if session.stop_of(session.leader).path != path:
         session.goto(Position(position.stop))
-
-
-def _scopes(session: Session, stop: Stop) -> list[tuple[str, str | None, list[tuple[str, object]]]]:
-    names: dict[str, list[tuple[str, object]]] = {}
-    for (kind, _), name in stop.names.items():
-        names.setdefault({"local": "step"}.get(kind, kind), []).append((name.name, name.value))
-    asked: list[tuple[str, object]] = []
-    if stop.request is not None:
-        asked = [(key or "request", _Text(text)) for key, text in request_rows(stop.request)]
-    elif stop.given is not None:
-        asked = list(stop.given.items())
-    contracts = [(f"{each.phase} {each.index + 1}", _Text(clause_text(each))) for each in stop.clauses]
-    result: list[tuple[str, object]] = []
-    if session.position.is_after and stop.gives is not None:
-        result.append((stop.gives.name, stop.gives.value))
-    if stop.outcome is not None:
-        result += [(key or "outcome", _Text(text)) for key, text in outcome_rows(stop.outcome).items()]
-    return [
-        ("Inputs", "arguments", names.get("input", [])),
-        ("Steps", "locals", names.get("step", [])),
-        ("Outputs", None, names.get("output", [])),
-        ("About to call", None, asked),
-        ("Contract", None, list(contracts)),
-        ("Gives", "returnValue", result),
-        ("Constants", None, names.get("constant", [])),
-        ("differs", None, list(_differing(session))),
-    ]
-
-
-def _differing(session: Session) -> Iterator[tuple[str, object]]:
-    """What is not the same on both engines, here; and where they part first."""
-    for row in rows(session):
-        if row.differs:
-            texts = zip((THREADS.get(side.name, side.name) for side in session.sides), row.texts, strict=True)
-            key = row.key or row.section
-            yield key, _Text("   ≠   ".join(f"{name}: {'-' if text is None else text}" for name, text in texts))
-    lines = divergence_lines(session)
-    if lines:
-        yield "first", _Text("; ".join(line.strip() for line in lines))
-
-
-def _source(session: Session, reference: int) -> Message:
-    path = Path(session.compiled.source.path)
-    if path.is_file():
-        return {"name": path.name, "path": str(path.resolve())}
-    return {"name": path.name, "sourceReference": reference}
 
 
 def _conditional(place: str, condition: object) -> str:

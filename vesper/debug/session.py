@@ -28,25 +28,18 @@ from vesper.debug.breakpoints import (
     parse_breakpoint,
     parse_watch,
 )
+from vesper.debug.divergence import Divergence, first_divergence, kind_of
 from vesper.debug.side import Side
-from vesper.debug.stops import END, LOST, Stop, guarded_by
-from vesper.engines.compare import first_difference, same_outcome, same_requests
-from vesper.engines.engine import Engine, Limits, Request
-from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
+from vesper.debug.stops import END, LOST, Position, Stop, guarded_by
+from vesper.engines.compare import same_requests
+from vesper.engines.engine import Engine, Limits
+from vesper.engines.outcome import Outcome, Returned
 from vesper.ir import nodes as ir
-from vesper.spec.values import Value, same, show
+from vesper.spec.values import Value, show
 from vesper.trace.expressions import Expressions, Loader, Question, narrowed
 
-VALUE = "a value"
 LOOKED_AT_MOST = 1_000_000
 """Stops that one `continue` goes over: a session must not run for ever."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    stop: int
-    is_after: bool = False
-    """True once the statement of the stop was executed."""
 
 
 class Why(Enum):
@@ -64,23 +57,6 @@ class Moved:
     breakpoints: tuple[Breakpoint, ...] = ()
     inside: tuple[Session, ...] = ()
     """Of a breakpoint in a called node: the sessions that lead there, the one that was called from here first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Divergence:
-    """The first place where the engines part."""
-
-    position: Position
-    what: str
-    values: tuple[str | Value, ...]
-    """Of each side, in their order."""
-    index: int | None = None
-    """The expression that was computed."""
-
-    @property
-    def is_value(self) -> bool:
-        """True where both computed the expression; otherwise `values` say what each did."""
-        return self.what == VALUE
 
 
 class Session:
@@ -349,77 +325,8 @@ class Session:
         # The first place that is found stays: an engine that then waits would fall behind in everything else, too.
         recorded = tuple((len(side.marks), len(side.requests), side.is_over) for side in self.sides)
         if self._compared is None or (self._compared[0] != recorded and self._compared[1] is None):
-            self._compared = (recorded, self._first_difference())
+            self._compared = (recorded, first_divergence(self.compiled.node, self.sides[:2]))
         return self._compared[1]
-
-    def _first_difference(self) -> Divergence | None:
-        left, right = self.sides[0], self.sides[1]
-        faulty = next((side for side in self.sides if isinstance(side.outcome, EngineFault)), None)
-        mark = first_difference(tuple(left.marks), tuple(right.marks))
-        if mark is not None:
-            return self._parted_at(mark, left, right)
-        if not same_requests(left.requests, right.requests):
-            return self._asked_otherwise(left.requests, right.requests)
-        if faulty is None and not (left.is_over and right.is_over):
-            return None
-        if left.outcome is None or right.outcome is None or not same_outcome(left.outcome, right.outcome):
-            if any(isinstance(each.outcome, LimitHit) and each.outcome.limit == "time" for each in self.sides):
-                return None
-            told = tuple(_told_apart(one, other) for one, other in ((left, right), (right, left)))
-            return Divergence(self._leaving(left, right), "the outcome", told)
-        return None
-
-    def _leaving(self, left: Side, right: Side) -> Position:
-        """Where both left the body, if that is at one statement: what it returns or raises, and how it fails, has no
-        mark of its own."""
-        stops = [[n for n, stop in enumerate(side.stops) if stop.statement is not None] for side in (left, right)]
-        if all(stops) and stops[0][-1] == stops[1][-1] and isinstance(left.outcome, Returned | DeclaredError | Failed):
-            return Position(stops[0][-1], True)
-        return Position(min(len(left.stops), len(right.stops)) - 1)
-
-    def _parted_at(self, mark: int, left: Side, right: Side) -> Divergence:
-        owners = [owner for owner in (left.owner(mark), right.owner(mark)) if owner is not None]
-        # One that has ended without this mark failed at its last statement.
-        owners += [len(side.stops) - 2 for side in (left, right) if mark >= len(side.marks) and side.is_over]
-        stop = max(0, min(owners)) if owners else min(len(left.stops), len(right.stops)) - 1
-        told = [side.marks[mark] if mark < len(side.marks) else None for side in (left, right)]
-        indexes = {each[0] for each in told if each is not None}
-        # Where each tells of another expression, or one of none, what is told is where it is.
-        if len(indexes) == 1 and all(told):
-            values = tuple(each[1] for each in told if each is not None)
-            return Divergence(Position(stop, True), VALUE, values, indexes.pop())
-        said = tuple(self._told(each, side) for each, side in zip(told, (left, right), strict=True))
-        index = next((each[0] for each in told if each is not None), None)
-        return Divergence(Position(stop, True), "the way through the node", said, index)
-
-    def _told(self, mark: tuple[int, Value] | None, side: Side) -> str:
-        if mark is not None:
-            place = self.compiled.node.expressions()[mark[0]].place
-            return f"computes line {place.line}"
-        if side.waits_for is not None:
-            return f"asks for {side.waits_for.path}"
-        return "nothing more" if side.outcome is None else _kind(side.outcome)
-
-    def _asked_otherwise(self, left: Sequence[Request], right: Sequence[Request]) -> Divergence:
-        number = next(
-            (n for n, (a, b) in enumerate(zip(left, right, strict=False)) if not same_requests((a,), (b,))),
-            min(len(left), len(right)),
-        )
-        told = tuple(
-            f"asks for {side.requests[number].path}" if number < len(side.requests) else self._told(None, side)
-            for side in self.sides[:2]
-        )
-        stops = [
-            index
-            for side in self.sides
-            for index, stop in enumerate(side.stops)
-            if _asks(stop, side.requests[number] if number < len(side.requests) else None)
-        ]
-        stop = min(stops, default=self._last())
-        # What a called node asks for is known only once the call is on its way; unless both are at other calls already.
-        reached = [side.stops[stop] for side in self.sides if stop < len(side.stops)]
-        is_after = any(each.request is None for each in reached) and len({each.path for each in reached}) == 1
-        return Divergence(Position(stop, is_after), "what is asked for", told)
 
     @property
     def watches(self) -> list[Breakpoint]:
@@ -437,7 +344,7 @@ class Session:
                 if isinstance(outcome, Returned)
                 else "no value here"
                 if outcome is None
-                else _kind(outcome)
+                else kind_of(outcome)
             )
         return found
 
@@ -487,10 +394,6 @@ def _call_path(stop: Stop) -> str:
     return stop.path
 
 
-def _asks(stop: Stop, request: Request | None) -> bool:
-    return request is not None and (stop.request is request or any(each is request for each, _ in stop.inside))
-
-
 def _is_at(point: Breakpoint, stop: Stop) -> bool:
     match point.kind:
         case Kind.STEP:
@@ -515,28 +418,3 @@ def transition_of(stop: Stop) -> tuple[str, str] | None:
     if request is None or completion is None or request.effect != "state_transition" or completion.failure is not None:
         return None
     return str(completion.result), request.fixed["to"]
-
-
-def _told_apart(side: Side, other: Side) -> str:
-    """How a side ended; of two that ended alike the outputs that differ."""
-    match side.outcome, other.outcome:
-        case (Returned(own), Returned(others)) | (DeclaredError(own), DeclaredError(others)):
-            return ", ".join(
-                f"{name}: {show(value)}" for name, value in own.items() if not same(value, others.get(name))
-            )
-        case _:
-            return _kind(side.outcome)
-
-
-def _kind(outcome: Outcome | None) -> str:
-    match outcome:
-        case None:
-            return "nothing yet"
-        case Failed(code):
-            return f"failed: {code}"
-        case ContractBroken(phase, index):
-            return f"{phase} {index + 1} broken"
-        case EngineFault(message):
-            return f"engine fault: {message}"
-        case _:
-            return outcome.kind

@@ -90,6 +90,15 @@ class Stop:
         return "/".join(part.partition("[")[0] for part in self.path.split("/"))
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """Where a session stands."""
+
+    stop: int
+    is_after: bool = False
+    """True once the statement of the stop was executed."""
+
+
 def guarded_by(statement: ir.Statement) -> ir.Statement | None:
     """The one statement that a `when:` stands before; a validation that raises is one, too."""
     if not isinstance(statement, ir.Branch) or not statement.name.startswith("_"):

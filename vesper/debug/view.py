@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from vesper.debug.session import Position, Session, called_by, transition_of
+from vesper.debug.session import Session, called_by, transition_of
 from vesper.debug.side import Side
-from vesper.debug.stops import Clause, Stop
+from vesper.debug.stops import Clause, Position, Stop
 from vesper.engines.engine import Request
 from vesper.engines.outcome import (
     ContractBroken,

@@ -10,13 +10,13 @@ The walk never guesses. Where an engine tells something that the node's flow doe
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeAlias
 
 from vesper.compiler import Compiled
+from vesper.debug.reading import Computing, Failure, Left, Lost, Over, Reading, Walking
 from vesper.debug.stops import (
     BEGINNING,
     END,
@@ -41,40 +41,16 @@ from vesper.ir.failures import becomes_declared
 from vesper.ir.nodes import item_types
 from vesper.ir.statements import handlers_of, value_type
 from vesper.spec.errors import ErrorCode
-from vesper.spec.inputs import accept_inputs
-from vesper.spec.types import TIMESTAMP, ArrayOf, MapOf, SetOf, Type
-from vesper.spec.values import Value, in_order, plain
-from vesper.trace.expressions import NOW, Expressions, Name
+from vesper.spec.types import ArrayOf, MapOf, SetOf, Type
+from vesper.spec.values import Value, in_order
+from vesper.trace.expressions import Expressions, Name
 
-
-class _Failure(Exception):
-    """A statement failed with this code."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-class _Over(Exception):
-    """The execution ends here."""
-
-
-class _Left(Exception):
-    """The body returned, or raised."""
-
-
-class _Lost(Exception):
-    """The engine told of something that cannot come here."""
-
-
-Walking: TypeAlias = Generator[None, None, None]
-Computing: TypeAlias = Generator[None, None, Value]
 OnCall: TypeAlias = Callable[[Stop, Engine], Outcome | None]
 """What a call came to that failed: runs the called node once more on what it was given and answered. None where it
 asks for something else then."""
 
 
-class Walk:
+class Walk(Reading):
     """The stops of one execution on one engine, as far as its events go."""
 
     def __init__(
@@ -86,27 +62,10 @@ class Walk:
         now: datetime,
         on_call: OnCall,
     ) -> None:
-        self._node = compiled.node
-        self._engine = engine
-        self._expressions = expressions
+        super().__init__(compiled.node, engine, expressions, inputs, now)
         self._on_call = on_call
-        self._waiting: deque[Event] = deque()
-        self._low = {root.index: root.index - len(ir.walk(root)) + 1 for root in self._node.roots()}
-        self._mark_count = 0
         self._iterations = ""
-        self._now = now
-        self.stops: list[Stop] = []
-        self.owners: list[int] = []
-        """The stop to which each mark belongs."""
         self.is_ended = False
-        values, _ = accept_inputs([(each.name, each.type, each.default) for each in self._node.inputs], inputs)
-        self._names: dict[tuple[str, str], Name] = {NOW: Name("now", TIMESTAMP, now)}
-        self._names |= {
-            ("constant", each.name): Name(each.name, each.type, plain(each.value)) for each in self._node.constants
-        }
-        for each in self._node.inputs:
-            if each.name in values:
-                self._names["input", each.name] = Name(each.name, each.type, plain(values[each.name]))
         self._steps = self._whole()
         next(self._steps)
 
@@ -124,12 +83,12 @@ class Walk:
     def _whole(self) -> Walking:
         outcome: Outcome | None = None
         try:
-            with suppress(_Over):
+            with suppress(Over):
                 yield from self._phases()
             event = yield from self._peek()
             if not isinstance(event, Ended):
-                raise _Lost
-        except _Lost:
+                raise Lost
+        except Lost:
             self._stop(LOST, "the engine is where the node does not lead", 1)
         while outcome is None:
             event = yield from self._take()
@@ -145,15 +104,15 @@ class Walk:
         yield from self._clauses("precondition", node.preconditions)
         event = yield from self._peek()
         if isinstance(event, Ended) and isinstance(event.outcome, Failed) and event.outcome.at is None:
-            raise _Over  # the inputs do not fit: there was no flow
+            raise Over  # the inputs do not fit: there was no flow
         has_returned = False
         try:
             yield from self._block(node.body, 0)
-        except _Left as left:
+        except Left as left:
             has_returned = left.args[0]
-        except _Failure as failure:
+        except Failure as failure:
             if not self._becomes_declared(failure.code):
-                raise _Over from None
+                raise Over from None
         promised = (*(node.postconditions if has_returned else ()), *node.invariants)
         if promised:
             outcome = yield from self._outcome_ahead()
@@ -171,7 +130,7 @@ class Walk:
         """How it ends: nothing is asked for after the body, so the end is told already or comes with the rest."""
         while not (self._waiting and isinstance(self._waiting[-1], Ended)):
             if any(not isinstance(each, Marked) for each in self._waiting):
-                raise _Lost
+                raise Lost
             yield
         last = self._waiting[-1]
         assert isinstance(last, Ended)
@@ -203,8 +162,8 @@ class Walk:
     def _clause(self, phase: str, index: int, clause: ir.Clause) -> Walking:
         try:
             holds = yield from self._marked(clause.holds)
-        except _Failure:
-            raise _Over from None
+        except Failure:
+            raise Over from None
         shown: dict[str, Value] = {}
         for reference in ir.mentioned(clause):
             found = self._names.get((reference.kind, reference.name))
@@ -215,7 +174,7 @@ class Walk:
             shown |= event.outcome.values  # outputs are seen nowhere else, where they do not come out
         self.stops[-1].clauses.append(Clause(phase, index, clause.text, holds is True, shown))
         if holds is not True:
-            raise _Over
+            raise Over
 
     # -- statements -------------------------------------------------------------------------------
 
@@ -229,7 +188,7 @@ class Walk:
         outside, iterations = self._names, self._iterations
         try:
             value = yield from self._run(statement, stop, depth)
-        except _Failure as failure:
+        except Failure as failure:
             stop.fails = failure.code
             self._names, self._iterations = outside, iterations
             handler = _handler(handlers_of(statement), failure.code)
@@ -256,8 +215,8 @@ class Walk:
                     yield from self._unmarked(each)
                 event = yield from self._peek()
                 if isinstance(event, Ended) and isinstance(event.outcome, Failed) and self._is_inside(event, values):
-                    raise _Failure(str(event.outcome.code))
-                raise _Left(isinstance(statement, ir.Return))
+                    raise Failure(str(event.outcome.code))
+                raise Left(isinstance(statement, ir.Return))
             case ir.Require(clause):
                 number = self._node.validations().index(clause)
                 yield from self._clause("validation", number, clause)
@@ -310,7 +269,7 @@ class Walk:
             if loop.condition is not None and (yield from self._marked(loop.condition)) is not True:
                 break
             if count == loop.max:
-                raise _Failure(ErrorCode.LOOP_LIMIT.value)
+                raise Failure(ErrorCode.LOOP_LIMIT.value)
             self._iterations = f"{iterations}[{count}]"
             count += 1
             yield from self._block(loop.body, depth + 1)
@@ -355,13 +314,13 @@ class Walk:
         self._waiting.popleft()
         event = yield from self._take()
         if not isinstance(event, Answered):
-            raise _Lost
+            raise Lost
         stop.completion = event.completion
         if event.completion.failure is not None:
-            raise _Failure(event.completion.failure)
+            raise Failure(event.completion.failure)
         event = yield from self._peek()
         if not (isinstance(event, Marked) and event.index == request.result.index):
-            raise _Failure(ErrorCode.BAD_RESPONSE.value)
+            raise Failure(ErrorCode.BAD_RESPONSE.value)
         return (yield from self._marked(request.result))
 
     def _call(self, call: ir.CallNode, stop: Stop) -> Computing:
@@ -379,103 +338,21 @@ class Walk:
         if isinstance(event, Marked) and event.index == call.result.index:
             return (yield from self._marked(call.result))
         if isinstance(event, Ended) and isinstance(event.outcome, Failed):
-            raise _Failure(str(event.outcome.code))
+            raise Failure(str(event.outcome.code))
         outcome = self._on_call(stop, self._engine)
         match outcome:
             case Failed(code):
-                raise _Failure(str(code))
+                raise Failure(str(code))
             case DeclaredError(error):
-                raise _Failure(str(error["error_code"]))
+                raise Failure(str(error["error_code"]))
             case ContractBroken():
-                raise _Failure("contract_broken")
+                raise Failure("contract_broken")
             case None:
-                raise _Lost
+                raise Lost
             case _:
-                raise _Over
+                raise Over
 
-    # -- values -----------------------------------------------------------------------------------
-
-    def _marked(self, root: ir.Expression) -> Computing:
-        """The value of an expression that is marked; conditions inside it come first."""
-        low = self._low_of(root)
-        while True:
-            event = yield from self._peek()
-            if not (isinstance(event, Marked) and low <= event.index <= root.index):
-                raise self._failure((root,))
-            self._waiting.popleft()
-            self._note(event)
-            if event.index == root.index:
-                return event.value
-
-    def _unmarked(self, root: ir.Expression) -> Walking:
-        """Conditions inside an expression that has no mark itself."""
-        low = self._low_of(root)
-        if low == root.index:
-            return
-        while isinstance((event := (yield from self._peek())), Marked) and low <= event.index < root.index:
-            self._waiting.popleft()
-            self._note(event)
-
-    def _low_of(self, root: ir.Expression) -> int:
-        return self._low[root.index]
-
-    def _note(self, event: Marked) -> None:
-        self.stops[-1].marks.append((self._mark_count, event.index, event.value))
-        self.owners.append(len(self.stops) - 1)
-        self._mark_count += 1
-
-    def _computed(self, root: ir.Expression) -> Value:
-        """What an expression without a mark came to; or that it failed."""
-        known = self._read_off(root)
-        if known is not None:
-            return known.value
-        outcome = self._expressions.of_node(root).ask(self._engine, self._names)
-        if isinstance(outcome, Returned):
-            return outcome.value["value"]
-        raise self._failure((root,))
-
-    def _read_off(self, expression: ir.Expression) -> Name | None:
-        """What is a name or a literal, or made of such, needs no engine; None where it does."""
-        match expression:
-            case ir.Literal(type_, literal):
-                return Name("", type_, plain(literal))
-            case ir.Ref(kind, name):
-                return self._names.get((kind, name))
-            case ir.Local(number):
-                return self._names.get(("local", str(number)))
-            case ir.Call("optional.some", _, (inner,)):
-                return self._read_off(inner)
-            case ir.Field(of, name, type_):
-                found = self._read_off(of)
-                record: Any = None if found is None else found.value
-                return Name("", type_, record[name]) if isinstance(record, dict) else None
-            case ir.RecordValue(fields):
-                parts = [(name, self._read_off(value)) for name, value in fields]
-                if any(part is None for _, part in parts):
-                    return None
-                made: Any = {name: part.value for name, part in parts if part is not None}
-                return Name("", expression.type, made)
-            case _:
-                return None
-
-    def _failure(self, roots: Sequence[ir.Expression]) -> Exception:
-        """How one of these failed, where what was to come of them did not come."""
-        event = self._waiting[0] if self._waiting else None
-        if isinstance(event, Ended) and isinstance(event.outcome, Failed):
-            return _Failure(str(event.outcome.code))
-        if isinstance(event, Ended) and not isinstance(event.outcome, Returned | DeclaredError):
-            return _Over()
-        for root in roots:
-            outcome = self._expressions.of_node(root).ask(self._engine, self._names)
-            if isinstance(outcome, Failed):
-                return _Failure(str(outcome.code))
-        return _Lost()
-
-    def _is_inside(self, event: Ended, values: Iterable[tuple[str, ir.Expression]]) -> bool:
-        at = event.outcome.at if isinstance(event.outcome, Failed) else None
-        return at is not None and any(self._low_of(each) <= at <= each.index for _, each in values)
-
-    # -- stops and events -------------------------------------------------------------------------
+    # -- stops ------------------------------------------------------------------------------------
 
     def _stop_at(self, statement: ir.Statement, depth: int) -> Stop:
         stop = self._stop(f"{label(statement)}{self._iterations}", operation(statement), line_of(statement), depth)
@@ -488,23 +365,6 @@ class Walk:
             path = f"{label(stop.statement)}{self._iterations}"
             again = self._stop(path, stop.operation, at.place.line, stop.depth + 1)
             again.statement, again.is_resumed = stop.statement, True
-
-    def _stop(self, path: str, operation: str, line: int, depth: int = 0) -> Stop:
-        stop = Stop(path, operation, line, depth, self._names)
-        self.stops.append(stop)
-        return stop
-
-    def _peek(self) -> Generator[None, None, Event]:
-        while not self._waiting:
-            yield
-        return self._waiting[0]
-
-    def _take(self) -> Generator[None, None, Event]:
-        event = yield from self._peek()
-        self._waiting.popleft()
-        if isinstance(event, Marked):
-            self._note(event)
-        return event
 
 
 def _is_inside_call(request: Request, call: ir.CallNode) -> bool:
@@ -534,4 +394,4 @@ def _items(value: Value, type_: Type) -> Sequence[Value | tuple[Value, Value]]:
             entries: dict[Any, Value] = dict(value)
             return [(each, entries[each]) for each in in_order(key, entries)]
         case _:
-            raise _Lost
+            raise Lost

@@ -53,8 +53,10 @@ class Sampled:
     """Its traces could not be kept: somebody was told, and nobody tries again before then, by `time.monotonic`."""
 
 
-Call: TypeAlias = tuple[Sampled, Mapping[str, Any], datetime | None, int, int, bool]
-"""One call that has ended: its inputs, its start, when it began and how long it took in nanoseconds; false where it is
+Given: TypeAlias = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+"""The inputs of a call, or what they are read from when the trace is made: a text cannot change meanwhile."""
+Call: TypeAlias = tuple[Sampled, Given, datetime | None, int, int, bool]
+"""One call that has ended: its inputs, its start, when it began and when it ended, in nanoseconds; false where it is
 only looked at. A tuple, because callers wait until it is made."""
 Look = Callable[[Trace], bool]
 """Somebody who looks at every trace that is made; true where it is to be kept in any case."""
@@ -77,39 +79,54 @@ class Sampler:
         self._keys = keys
         self._store: TraceStore | None = None
         self._look = look
-        self.left = settings.per_second
-        """How many may still be sampled in this second. Read without a lock: who finds none left goes on at once."""
+        self._most = min(settings.per_second, _MOST_WAITING)
+        self.left = self._most
+        """How many may still be sampled in this second, and have room to wait. Read without a lock: who finds none left
+        goes on at once."""
         self.counts = Counts()
-        self._waiting: deque[Call] = deque()
+        self.waiting: deque[Call] = deque()
         self._lock = threading.Lock()
-        self._worker: threading.Thread | None = None
+        self.worker: threading.Thread | None = None
         self._refilled = 0.0
         _samplers.add(self)
 
     def add(self, call: Call) -> None:
-        """Told of each call that is to have a trace, or to be looked at. Raises nothing."""
+        """Told of each call that is to have a trace, or to be looked at. Raises nothing, and waits for nobody: callers
+        take no lock here, so that of many threads one or the other may be above what a second has."""
+        waiting = self.waiting
+        if len(waiting) >= _MOST_WAITING:
+            self.counts.passed += 1
+            return
+        if call[-1]:
+            self.left -= 1
+        waiting.append(call)
+        if self.worker is None:
+            self.begin()
+
+    def begin(self) -> None:
+        """Lets somebody make the traces of what waits, where nobody does."""
         with self._lock:
-            if len(self._waiting) >= _MOST_WAITING:
-                self.counts.passed += 1
-                return
-            if call[-1]:
-                self.left -= 1
-            self._waiting.append(call)
-            if self._worker is None:
+            if self.worker is None:
                 self._refilled = time.monotonic()
-                self._worker = threading.Thread(target=self._work, name="vesper-traces", daemon=True)
-                self._worker.start()
+                self.worker = threading.Thread(target=self._work, name="vesper-traces", daemon=True)
+                self.worker.start()
+
+    def room(self) -> int:
+        """How many calls may still wait."""
+        return max(0, _MOST_WAITING - len(self.waiting))
 
     def begin_anew(self) -> None:
         """In a process that was forked from the one that this was made in."""
-        self._waiting.clear()
+        self.waiting.clear()
         self._lock = threading.Lock()
-        self._worker, self._store, self._is_storing = None, None, False
+        self.worker, self._store, self._is_storing = None, None, False
 
     def wait(self, seconds: float = _LONGEST_WAIT) -> bool:
         """Until everything that was added is stored; false where that takes longer."""
         until = time.monotonic() + seconds
-        while self._worker is not None and self._busy():
+        while self._busy():
+            if self.worker is None:
+                self.begin()
             if time.monotonic() >= until:
                 return False
             time.sleep(0.005)
@@ -117,7 +134,7 @@ class Sampler:
 
     def _busy(self) -> bool:
         with self._lock:
-            return bool(self._waiting) or self._is_storing
+            return bool(self.waiting) or self._is_storing
 
     _is_storing = False
 
@@ -126,12 +143,14 @@ class Sampler:
     def _work(self) -> None:
         while True:
             with self._lock:
-                batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
+                batch = [self.waiting.popleft() for _ in range(min(_BATCH, len(self.waiting)))]
                 self._is_storing = bool(batch)
                 self._refill()
-                if not batch and self.left >= self.settings.per_second:
-                    self._worker = None  # whoever comes next begins another
-                    return
+                if not batch and self.left >= self._most:
+                    self.worker = None  # whoever comes next begins another
+                    if not self.waiting:
+                        return
+                    self.worker = threading.current_thread()  # somebody came who still saw this one
             if batch:
                 try:
                     self._keep(batch)
@@ -140,7 +159,7 @@ class Sampler:
                     _log.exception("%d sampled calls have no trace", len(batch))
             with self._lock:
                 self._is_storing = False
-            if not self._waiting:
+            if not self.waiting:
                 time.sleep(_PAUSE)
 
     def _refill(self) -> None:
@@ -148,7 +167,7 @@ class Sampler:
         more = int((now - self._refilled) * self.settings.per_second)
         if more:
             self._refilled = now
-            self.left = min(self.settings.per_second, self.left + more)
+            self.left = min(self._most, self.left + more, self.room())
 
     def _keep(self, batch: list[Call]) -> None:
         by_node: dict[Sampled, list[Call]] = {}
@@ -169,10 +188,11 @@ class Sampler:
     def _keep_calls(self, calls: list[Call]) -> None:
         kept: list[Trace] = []
         for call in calls:
-            if not is_fixed(call[1]):
+            inputs = call[1]() if callable(call[1]) else call[1]
+            if not is_fixed(inputs):
                 self.counts.lost += 1  # an object of the caller's own: nobody knows whether it is as it was
                 continue
-            trace = made(call)
+            trace = made(call, inputs)
             is_met = self._look is not None and self._look(trace)
             if call[-1] or is_met:
                 kept.append(trace)
@@ -185,9 +205,9 @@ class Sampler:
         self.counts.kept += len(kept)
 
 
-def made(call: Call) -> Trace:
-    """The trace of a call, run once more. Nothing is performed: the node has no effects."""
-    node, inputs, now, began_ns, took_ns, _ = call
+def made(call: Call, inputs: Mapping[str, Any]) -> Trace:
+    """The trace of a call on these inputs, run once more. Nothing is performed: the node has no effects."""
+    node, _, now, began_ns, ended_ns, _ = call
     name, compiled = trace_id(began_ns), node.compiled
     traces = [
         traced_run(compiled, program_of(compiled, engine), engine, name, inputs, now, limits=node.limits)
@@ -198,7 +218,7 @@ def made(call: Call) -> Trace:
         traces[0],
         engines=node.engines,
         started_us=began_ns // 1000,
-        duration_us=took_ns // 1000,
+        duration_us=(ended_ns - began_ns) // 1000,
         divergence=where,
     )
 

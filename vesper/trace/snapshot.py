@@ -27,10 +27,10 @@ def snapshot_of(node: ir.Node) -> Snapshot:
     parts = {each.name: _copier(each.type) for each in node.inputs}
     inner = {name: each for name, each in parts.items() if each is not _same}
     if not inner:
-        return dict
+        return dict.copy
 
     def snapshot(inputs: dict[str, Any]) -> dict[str, Any]:
-        found = dict(inputs)
+        found = dict.copy(inputs)
         for name, copy in inner.items():
             if name in found:
                 found[name] = copy(found[name])
@@ -85,7 +85,15 @@ def _of_items(copy: Callable[[Any], Any]) -> Callable[[Any], Any]:
             raise Unplain(type(value).__name__)
         return [*value] if copy is _same else [*map(copy, value)]
 
-    return items
+    def records(value: Any) -> Any:
+        if type(value) is not list and type(value) is not tuple:
+            raise Unplain(type(value).__name__)
+        try:
+            return [*map(dict.copy, value)]  # nothing of Python for each
+        except TypeError as problem:
+            raise Unplain(str(problem)) from None
+
+    return records if copy is _of_dict else items
 
 
 def _of_values(copy: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -4,8 +4,8 @@
 //! columns and `write` puts outputs into columns; `cell` and `given` do so for whatever is not read at once, and find the
 //! problems with it. Where machine code takes words instead of values, `fill` and `give` do the same for many rows at once.
 //! `pass` goes through a part of a table, `run` through the parts on several threads, and `stream` is how tables come and
-//! go. What an error says is not known here:
-//! `errors` makes the column of what the crate above says. (docs/spec/batches.md)
+//! go. `row` gives one row to who looks at it. What an error says is not known here: `errors` makes the column of what the
+//! crate above says. (docs/spec/batches.md)
 
 mod cell;
 mod errors;
@@ -16,6 +16,7 @@ mod names;
 mod pass;
 mod plan;
 mod read;
+mod row;
 mod run;
 mod scales;
 mod stream;
@@ -26,5 +27,6 @@ pub use arrow_schema::{ArrowError, SchemaRef};
 pub use cell::{Cell, cell};
 pub use errors::{Told, error_column};
 pub use plan::{Decimals, Form, Options, Plan, Refusal};
+pub use row::inputs_of_row;
 pub use run::{Ended, Failed, Part, ROWS, Terms, json_text, run_parts};
 pub use stream::{Exported, Table};

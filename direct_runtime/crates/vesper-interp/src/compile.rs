@@ -188,7 +188,9 @@ impl<'a> Compiler<'a> {
     }
 
     fn mark(&mut self, expression: ExpressionIndex, value: Operand) {
-        if let Form::Traced = self.form {
+        if let Form::Traced = self.form
+            && !cfg!(feature = "blind")
+        {
             self.emit(Instruction::Mark { expression, value });
         }
     }

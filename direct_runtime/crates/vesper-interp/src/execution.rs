@@ -12,10 +12,11 @@ use crate::bytecode::Code;
 use crate::fingerprint::Fingerprint;
 use crate::frame::{Failure, Frame};
 use crate::link::Unit;
+use crate::marks::{Mark, Marks};
 use crate::meter::{Limits, Meter};
 use crate::path::Path;
 use crate::program::PathedForm;
-use crate::run::{Fault, Mark, Outcome, Stop, execute, write};
+use crate::run::{Fault, Outcome, Stop, execute, write};
 use crate::sites::{CallSite, Position, RequestSite};
 
 /// What an execution asks for.
@@ -102,7 +103,7 @@ pub struct Execution {
     form: OwnForm,
     /// The outermost first.
     callers: Vec<Caller>,
-    marks: Vec<Mark>,
+    marks: Marks,
     /// One for all nodes of the execution, over its whole life.
     meter: Meter,
     now: Option<Value>,
@@ -147,7 +148,7 @@ impl Execution {
             frame,
             form,
             callers: Vec::new(),
-            marks: Vec::new(),
+            marks: Marks::default(),
             meter: Meter::new(limits),
             now,
             next_id: 0,
@@ -168,7 +169,7 @@ impl Execution {
 
     /// What was observed so far. At the end the marks are given away, and there are none here.
     pub fn marks(&self) -> &[Mark] {
-        &self.marks
+        self.marks.all()
     }
 
     /// The points that it has passed so far; of one that was not started with a path, none.
@@ -219,7 +220,7 @@ impl Execution {
         self.meter.wait();
         Ok(match done {
             Ok(advanced) => advanced,
-            Err(fault) => Advanced::Done(Outcome::Fault(fault), std::mem::take(&mut self.marks)),
+            Err(fault) => Advanced::Done(Outcome::Fault(fault), self.marks.take()),
         })
     }
 
@@ -282,7 +283,7 @@ impl Execution {
                 }
             };
             let Some(Caller { unit, frame, site }) = self.callers.pop() else {
-                return Ok(Advanced::Done(outcome, std::mem::take(&mut self.marks)));
+                return Ok(Advanced::Done(outcome, self.marks.take()));
             };
             let callee = std::mem::replace(&mut self.unit, unit);
             self.frame = frame;

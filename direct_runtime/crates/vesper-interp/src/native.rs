@@ -6,6 +6,7 @@ use vesper_ir::Value;
 
 use crate::bytecode::Code;
 use crate::frame::Frame;
+use crate::marks::Marks;
 use crate::meter::{Limits, Meter};
 use crate::path::Path;
 use crate::program::Program;
@@ -67,7 +68,7 @@ pub fn run_on(
     let entered = native.map_or(Ok(()), |native| native.enter(&mut frame, &mut meter));
     let stopped = entered.and_then(|()| {
         left_at = frame.next;
-        execute(code, &mut frame, &mut Vec::new(), &mut meter)
+        execute(code, &mut frame, &mut Marks::default(), &mut meter)
     });
     let outcome = match stopped {
         Ok(Stop::Ended(outcome)) => outcome,

@@ -12,11 +12,12 @@ use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::frame::Frame;
 use crate::link::{Unit, link};
 use crate::listing::listing;
+use crate::marks::{Mark, Marks};
 use crate::meter::{Limits, Meter};
 use crate::parts::{Parts, parts_of_inputs};
 use crate::path::{Path, Point, Points};
 use crate::reads::{Ending, Source};
-use crate::run::{Mark, Outcome, Stop};
+use crate::run::{Outcome, Stop};
 use crate::tier::{Hot, Report, Tier, Tiering};
 use crate::words::{Express, Shape};
 
@@ -423,9 +424,13 @@ impl Program {
         let mut frame = Frame::new(&unit.plain, inputs);
         let mut meter = Meter::new(limits);
         meter.go();
-        let ran = unit
-            .tier
-            .run(&self.unit, &unit.plain, &mut frame, &mut Vec::new(), &mut meter);
+        let ran = unit.tier.run(
+            &self.unit,
+            &unit.plain,
+            &mut frame,
+            &mut Marks::default(),
+            &mut meter,
+        );
         match ran {
             Ok(Stop::Ended(outcome)) => outcome,
             Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
@@ -477,7 +482,7 @@ fn run_pathed(
     meter.go();
     let ran = form
         .tier
-        .run(form, &form.code, &mut frame, &mut Vec::new(), &mut meter);
+        .run(form, &form.code, &mut frame, &mut Marks::default(), &mut meter);
     let outcome = match ran {
         Ok(Stop::Ended(outcome)) => outcome,
         Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),

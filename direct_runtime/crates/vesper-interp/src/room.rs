@@ -14,6 +14,7 @@ use crate::frame::Frame;
 use crate::json::order_of_outputs;
 use crate::link::Unit;
 use crate::loops::LoopState;
+use crate::marks::Marks;
 use crate::meter::{Limits, Meter};
 use crate::path::Path;
 use crate::program::{PathedForm, Program};
@@ -97,7 +98,7 @@ impl Program {
         let mut meter = Meter::new(limits);
         meter.go();
         let unit = self.unit();
-        let (frame, marks) = (&mut room.frame, &mut Vec::new());
+        let (frame, marks) = (&mut room.frame, &mut Marks::default());
         let ran = match &room.pathed {
             Some(form) => form.tier.run(form, &form.code, frame, marks, &mut meter),
             None => unit.tier.run(unit, &unit.plain, frame, marks, &mut meter),

@@ -4,6 +4,7 @@ use vesper_ir::Value;
 
 use crate::execution::Misuse;
 use crate::frame::Frame;
+use crate::marks::Marks;
 use crate::meter::{Limits, Meter};
 use crate::program::Program;
 use crate::run::{Outcome, Stop};
@@ -66,7 +67,13 @@ impl Rows<'_> {
         let mut meter = Meter::new(self.limits);
         meter.go();
         let unit = self.program.unit();
-        let ran = (unit.tier).run(unit, &unit.plain, &mut self.frame, &mut Vec::new(), &mut meter);
+        let ran = (unit.tier).run(
+            unit,
+            &unit.plain,
+            &mut self.frame,
+            &mut Marks::default(),
+            &mut meter,
+        );
         match ran {
             Ok(Stop::Ended(outcome)) => outcome,
             Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),

@@ -11,6 +11,9 @@ use vesper_kernels::Native;
 use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 use crate::frame::{Failure, Frame};
 use crate::loops::LoopState;
+#[cfg(not(feature = "blind"))]
+use crate::marks::Mark;
+use crate::marks::Marks;
 use crate::meter::Meter;
 use crate::quick::{Quick, holds, quick};
 
@@ -40,17 +43,12 @@ pub enum Outcome {
     Fault(&'static str),
 }
 
-/// Expression `index` had this value.
-#[derive(Clone, Debug)]
-pub struct Mark {
-    pub index: ExpressionIndex,
-    pub value: Value,
-}
-
 /// A rule of the engine that did not hold; verification and compilation rule these out.
 pub type Fault = &'static str;
 
 pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does not exist";
+#[cfg(feature = "blind")]
+const BLIND: Fault = "a build that has no marks is to mark something";
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
 const NO_LOOP: Fault = "an instruction names a loop that does not exist";
@@ -79,10 +77,14 @@ pub(crate) enum Stop {
     clippy::too_many_lines,
     reason = "one arm an instruction, in one place for the compiler to lay out"
 )]
+#[cfg_attr(
+    feature = "blind",
+    allow(unused_variables, reason = "there are no marks in such a build")
+)]
 pub(crate) fn execute(
     code: &Code,
     frame: &mut Frame,
-    marks: &mut Vec<Mark>,
+    marks: &mut Marks,
     meter: &mut Meter,
 ) -> Result<Stop, Fault> {
     let constants = code.constants.as_slice();
@@ -477,6 +479,9 @@ pub(crate) fn execute(
                 flow.is_error = true,
                 flow.is_error = false
             ),
+            #[cfg(feature = "blind")]
+            Instruction::Mark { .. } => return Err(BLIND),
+            #[cfg(not(feature = "blind"))]
             Instruction::Mark { expression, value } => {
                 let value = read(value, constants, registers)?.clone();
                 marks.push(Mark {

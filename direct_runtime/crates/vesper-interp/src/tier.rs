@@ -13,9 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use crate::bytecode::{Code, Instruction};
 use crate::frame::Frame;
 use crate::guard::guarded;
+use crate::marks::Marks;
 use crate::meter::Meter;
 use crate::native::Native;
-use crate::run::{Fault, Mark, Stop, execute};
+use crate::run::{Fault, Stop, execute};
 use crate::words::{Express, Shape};
 
 mod monitor;
@@ -224,7 +225,7 @@ impl Tier {
         of: &Arc<H>,
         code: &Code,
         frame: &mut Frame,
-        marks: &mut Vec<Mark>,
+        marks: &mut Marks,
         meter: &mut Meter,
     ) -> Result<Stop, Fault> {
         let Some(tiering) = &self.tiering else {
@@ -383,7 +384,7 @@ impl Tier {
         of: &Arc<H>,
         code: &Code,
         frame: &mut Frame,
-        marks: &mut Vec<Mark>,
+        marks: &mut Marks,
         meter: &mut Meter,
     ) -> Result<Stop, Fault> {
         let side = self.look(tiering, of);

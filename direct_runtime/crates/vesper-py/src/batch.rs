@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_void};
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -15,10 +16,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyCapsule, PyDict, PyFloat, PyList, PyString, PyTuple};
 use vesper_arrow::{
     Array, ArrayRef, ArrowError, Cell, Decimals, Ended, Exported, Failed, Form, Options, Part, Plan,
-    RecordBatch, RecordBatchReader, Refusal, SchemaRef, Table, Terms, Told, cell, error_column, json_text,
-    run_parts,
+    RecordBatch, RecordBatchReader, Refusal, SchemaRef, Table, Terms, Told, cell, error_column,
+    inputs_of_row, json_text, run_parts,
 };
 use vesper_interp::Outcome;
+use vesper_interp::guard::guarded;
 use vesper_ir::Value;
 
 use crate::decimals::decimals;
@@ -99,6 +101,7 @@ impl Batches {
             ready: VecDeque::new(),
             told: HashMap::new(),
             no_errors: None,
+            look: None,
             raised: Arc::clone(&raised),
             is_over: false,
         };
@@ -113,6 +116,19 @@ impl Batches {
     #[getter]
     fn names(&self) -> Vec<String> {
         self.names.clone()
+    }
+
+    /// Some of the rows are looked at when they have run: `choose` is asked which of so many, counted from 0, and `tell` is
+    /// told of those that were run, as pairs of the place and a dict of inputs, how many rows there were, and how
+    /// many nanoseconds all of them took.
+    #[pyo3(signature = (choose, tell, /))]
+    fn look(&self, choose: Py<PyAny>, tell: Py<PyAny>) -> PyResult<()> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let reader = reader
+            .as_mut()
+            .ok_or_else(|| PyValueError::new_err("somebody reads the answer of this batch already"))?;
+        reader.look = Some(Look { choose, tell });
+        Ok(())
     }
 
     /// The answer as a stream, for any library that speaks Arrow. There is one, and it is read once.
@@ -208,6 +224,7 @@ struct Reader {
     told: HashMap<String, Told>,
     /// The column of errors of a part without any, which the next part of the same length shares.
     no_errors: Option<ArrayRef>,
+    look: Option<Look>,
     raised: Arc<Mutex<Option<PyErr>>>,
     is_over: bool,
 }
@@ -245,6 +262,7 @@ impl Reader {
             ..
         } = self;
         let compiled = program.get().compiled();
+        let began = Instant::now();
         let ran = py.detach(|| {
             let parts = table.parts(count)?;
             run_parts(compiled, plan, parts, terms)
@@ -253,7 +271,12 @@ impl Reader {
             Failed::Arrow(error) => error,
             Failed::Engine(message) => foreign(&format!("engine fault: {message}; this is a bug in Vesper")),
         })?;
+        let took = began.elapsed();
         self.is_over = parts.is_empty();
+        if let Some(look) = &self.look {
+            look.at(py, self.program.get(), &self.plan, &parts, took)
+                .map_err(|error| self.keep(py, error))?;
+        }
         for part in parts {
             match self.finished(py, part) {
                 Ok(batch) => self.ready.push_back(batch?),
@@ -331,6 +354,52 @@ impl Reader {
         }
         Ok(told)
     }
+}
+
+/// Somebody who looks at some of the rows.
+struct Look {
+    choose: Py<PyAny>,
+    tell: Py<PyAny>,
+}
+
+impl Look {
+    fn at(
+        &self,
+        py: Python<'_>,
+        program: &Program,
+        plan: &Plan,
+        parts: &[Part],
+        took: Duration,
+    ) -> PyResult<()> {
+        let rows: usize = parts.iter().map(|part| part.given.num_rows()).sum();
+        if rows == 0 {
+            return Ok(());
+        }
+        let places: Vec<usize> = self.choose.bind(py).call1((rows,))?.extract()?;
+        let told = PyList::empty(py);
+        for place in places {
+            let found = guarded(|| chosen(program, plan, parts, place));
+            if let Some(values) = found.ok().flatten() {
+                told.append((place, program.shown_inputs(py, &values)?))?;
+            }
+        }
+        if !told.is_empty() {
+            let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            self.tell.bind(py).call1((told, rows, took))?;
+        }
+        Ok(())
+    }
+}
+
+/// The inputs of the row at this place of all parts.
+fn chosen(program: &Program, plan: &Plan, parts: &[Part], mut place: usize) -> Option<Vec<Value>> {
+    for part in parts {
+        match place.checked_sub(part.given.num_rows()) {
+            Some(rest) => place = rest,
+            None => return inputs_of_row(program.compiled(), plan, &part.given, place),
+        }
+    }
+    None
 }
 
 /// An error of the interface, which ends texts with a zero.

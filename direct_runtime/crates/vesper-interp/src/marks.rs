@@ -1,0 +1,61 @@
+//! What a traced run leaves behind: the value of every observed expression, in the order of evaluation.
+//!
+//! Only the traced form of a node has instructions that mark. All the other forms are handed a place for marks as well,
+//! because one interpreter runs them all. What that costs is measured against a build with the feature `blind`, in which
+//! there is no such place (tests/bench/hooks.py).
+
+use vesper_ir::Value;
+use vesper_ir::node::ExpressionIndex;
+
+/// Expression `index` had this value.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    pub index: ExpressionIndex,
+    pub value: Value,
+}
+
+#[cfg(not(feature = "blind"))]
+mod kept {
+    use super::Mark;
+
+    /// The marks of a run.
+    #[derive(Debug, Default)]
+    pub(crate) struct Marks(Vec<Mark>);
+
+    impl Marks {
+        #[inline]
+        pub(crate) fn push(&mut self, mark: Mark) {
+            self.0.push(mark);
+        }
+
+        pub(crate) fn all(&self) -> &[Mark] {
+            &self.0
+        }
+
+        pub(crate) fn take(&mut self) -> Vec<Mark> {
+            std::mem::take(&mut self.0)
+        }
+    }
+}
+
+#[cfg(feature = "blind")]
+mod kept {
+    use super::Mark;
+
+    /// No marks: this build is there to be measured, and traces nothing.
+    #[derive(Debug, Default)]
+    pub(crate) struct Marks;
+
+    #[allow(clippy::unused_self, reason = "the other build has something in it")]
+    impl Marks {
+        pub(crate) fn all(&self) -> &[Mark] {
+            &[]
+        }
+
+        pub(crate) fn take(&mut self) -> Vec<Mark> {
+            Vec::new()
+        }
+    }
+}
+
+pub(crate) use kept::Marks;
