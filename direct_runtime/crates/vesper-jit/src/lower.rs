@@ -319,8 +319,10 @@ impl<'a, 'b> Lower<'a, 'b> {
                 }
             }
             Instruction::Jump { to } => {
-                let to = self.edge(to as usize)?;
-                self.builder.ins().jump(to, &NONE);
+                let block = self.edge(to as usize)?;
+                if !self.next_round(to as usize, block) {
+                    self.builder.ins().jump(block, &NONE);
+                }
                 return Ok(true);
             }
             Instruction::JumpIfTrue { condition, to } => {
