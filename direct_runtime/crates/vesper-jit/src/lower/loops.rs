@@ -1,7 +1,7 @@
 //! Loops through ranges, counted loops, and the fuel that rounds take.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 use vesper_interp::code::{Instruction, LoopSlot};
 use vesper_ir::planted;
@@ -9,24 +9,29 @@ use vesper_ir::planted;
 use crate::flow::{of, of_loop, takes_fuel, touched};
 use crate::plan::constant;
 
-use super::{HashSet, Held, How, Kept, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, type_of};
+use super::rounds::COUNTED;
+use super::{Held, How, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, type_of};
 
 /// How the fuel is known in a loop whose items it becomes less in step with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InStep {
     /// The range.
-    range: usize,
+    pub(super) range: usize,
     /// The slot that says how much more there is of it than of items: it is read where the loop is left.
     more: usize,
     /// Where the loop begins and ends.
-    start: usize,
-    end: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
     /// How many items are left where fuel or items are used up, or no further round may begin.
-    stop: Variable,
+    pub(super) stop: Variable,
+    /// How many items there were to begin with.
+    pub(super) began: Variable,
+    /// In how many rounds choices went one way.
+    pub(super) counts: [Variable; COUNTED],
     /// The rounds, where they are counted in step as well.
     rounds: Option<Rounds>,
     /// The head, once it is written, and where that goes on with a round that may begin.
-    taken: Option<(usize, Block)>,
+    pub(super) taken: Option<(usize, Block)>,
 }
 
 /// How the rounds of a loop are known that it counts from zero.
@@ -35,8 +40,6 @@ pub(super) struct Rounds {
     /// The place that they are counted in.
     pub(super) count: usize,
     max: u32,
-    /// How many items there were to begin with.
-    began: Variable,
 }
 
 impl Lower<'_, '_> {
@@ -155,19 +158,26 @@ impl Lower<'_, '_> {
         let more = self.side.slots;
         self.side.slots += 1;
         let rounds = self.rounds_in_step(self.at, end);
-        let rounds = rounds.map(|(count, max)| Rounds { count, max, began });
+        let rounds = rounds.map(|(count, max)| Rounds { count, max });
+        let counts = [(); COUNTED].map(|()| self.builder.declare_var(types::I64));
         let in_step = InStep {
             range,
             more,
             start: self.at,
             end,
             stop,
+            began,
+            counts,
             rounds,
             taken: None,
         };
         self.in_step.insert(range, in_step);
         let left = self.held_part(range, Kind::Range, 2);
         self.builder.def_var(began, left);
+        let none = self.builder.ins().iconst(types::I64, 0);
+        for count in counts {
+            self.builder.def_var(count, none);
+        }
         let fuel = self.builder.use_var(self.fuel);
         self.count_in_step(in_step, fuel);
     }
@@ -274,7 +284,7 @@ impl Lower<'_, '_> {
         );
         let stop = match in_step.rounds {
             Some(rounds) => {
-                let began = self.builder.use_var(rounds.began);
+                let began = self.builder.use_var(in_step.began);
                 let max = self.builder.ins().iconst(types::I64, i64::from(rounds.max));
                 let is_more = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, began, max);
                 let over = self.builder.ins().isub(began, max);
@@ -296,7 +306,7 @@ impl Lower<'_, '_> {
     fn next_in_step(&mut self, in_step: InStep, range: usize, ended: Block) -> Value {
         let left = self.held_part(range, Kind::Range, 2);
         self.rounds_so_far(in_step, left);
-        let [taken, stops, empty, over] = [(); 4].map(|()| self.builder.create_block());
+        let [taken, stops, empty] = [(); 3].map(|()| self.builder.create_block());
         self.builder.set_cold_block(stops);
         self.builder.set_cold_block(empty);
         if let Some(kept) = self.in_step.get_mut(&range) {
@@ -315,10 +325,8 @@ impl Lower<'_, '_> {
         self.builder.switch_to_block(stops);
         let fuel = self.fuel_in_step(in_step);
         self.builder.def_var(self.fuel, fuel);
+        let over = self.parted(in_step, ended);
         self.builder.ins().brif(left, empty, &NONE, over, &NONE);
-        self.builder.switch_to_block(over);
-        self.parted(in_step);
-        self.builder.ins().jump(ended, &NONE);
         self.builder.switch_to_block(empty);
         if in_step.rounds.is_some() {
             // With fuel at hand it is the limit of rounds, which is the interpreter's affair.
@@ -346,59 +354,6 @@ impl Lower<'_, '_> {
         left
     }
 
-    /// Parts what a loop has computed from what comes behind it: it goes there by its slots. Calls behind the loop would
-    /// else decide where its values stand, and some would go to memory and back in every round.
-    fn parted(&mut self, in_step: InStep) {
-        let needed = self.plan.needed.get(in_step.end);
-        let dirty = needed.map(|needed| self.state.dirty(needed)).unwrap_or_default();
-        let inside = self.code.instructions.get(in_step.start..in_step.end);
-        let inside = inside.unwrap_or_default().iter();
-        let written: HashSet<usize> = inside.flat_map(|one| touched(self.code, one).writes).collect();
-        for (place, kind) in dirty {
-            if !written.contains(&place) || matches!(kind, Kind::Range | Kind::Items) {
-                continue;
-            }
-            let kept = self.kept(place, kind);
-            self.store(kept);
-            for part in 0..kind.width() {
-                let back = self.read_back(kept, part);
-                let variable = self.variable(place, kind, part);
-                self.builder.def_var(variable, back);
-            }
-        }
-    }
-
-    /// Reads a part of a value that has just been written. Cranelift knows what stands there, and would leave it where it
-    /// was; bits of another type it does read.
-    fn read_back(&mut self, kept: Kept, part: usize) -> Value {
-        let at = offset(kept.slot + part);
-        let (ty, other) = match type_of(kept.kind) {
-            types::F64 => (types::F64, types::I64),
-            types::I64 => (types::I64, types::F64),
-            _ => return self.load_part(kept, part),
-        };
-        let bits = self.builder.ins().load(other, TRUSTED, self.memory, at);
-        self.builder.ins().bitcast(ty, MemFlagsData::new(), bits)
-    }
-
-    /// A jump back to the head of the loop around that takes fuel in step: what the head asks is asked here, so that a
-    /// round has one jump, not two. True where it is one.
-    pub(super) fn next_round(&mut self, to: usize, head: Block) -> bool {
-        let Some(in_step) = self.around() else {
-            return false;
-        };
-        // Another block is one between, with something to do before the head.
-        let is_bare = self.block_at(to).is_ok_and(|block| block == head);
-        let Some((_, taken)) = in_step.taken.filter(|(at, _)| *at == to && is_bare) else {
-            return false;
-        };
-        let left = self.held_part(in_step.range, Kind::Range, 2);
-        let stop = self.builder.use_var(in_step.stop);
-        let is_over = self.builder.ins().icmp(IntCC::Equal, left, stop);
-        self.builder.ins().brif(is_over, head, &NONE, taken, &NONE);
-        true
-    }
-
     /// The fuel that is at hand in a loop that takes it in step.
     pub(super) fn fuel_in_step(&mut self, in_step: InStep) -> Value {
         let left = self.held_part(in_step.range, Kind::Range, 2);
@@ -416,7 +371,7 @@ impl Lower<'_, '_> {
     /// The rounds of a loop with so many items left.
     fn rounds_so_far(&mut self, in_step: InStep, left: Value) {
         if let Some(rounds) = in_step.rounds {
-            let began = self.builder.use_var(rounds.began);
+            let began = self.builder.use_var(in_step.began);
             let so_far = self.builder.ins().isub(began, left);
             self.hold(rounds.count, Kind::Integer, &[so_far]);
         }
