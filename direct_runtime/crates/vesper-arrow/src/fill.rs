@@ -19,7 +19,7 @@ use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use vesper_interp::Program;
 use vesper_interp::inputs::is_too_long;
-use vesper_interp::words::{Block, Word};
+use vesper_interp::words::{Block, Scales, Word};
 use vesper_ir::decimal::MAX_SCALE;
 use vesper_ir::limits::TEXT_LENGTH;
 use vesper_ir::{EnumType, Member, Type, Value, planted, time};
@@ -36,10 +36,15 @@ type Fill<'a> = Box<dyn FnMut(&mut Block<'a>, Range<usize>) -> bool + 'a>;
 struct Filler<'a> {
     fill: Fill<'a>,
     nulls: Option<&'a NullBuffer>,
+    /// The scale of every decimal that it writes, where that is one.
+    scale: Option<u16>,
 }
 
 /// What writes all inputs of the rows of a part.
-pub(crate) struct Fillers<'a>(Vec<Filler<'a>>);
+pub(crate) struct Fillers<'a> {
+    all: Vec<Filler<'a>>,
+    scales: Vec<Option<u16>>,
+}
 
 impl<'a> Fillers<'a> {
     /// For a part of a table; nothing where a column is of a type that is read cell by cell.
@@ -52,12 +57,19 @@ impl<'a> Fillers<'a> {
             From::Same(value) => same(input, value),
             From::Column(place) => of_column(input, &declared.ty, given.columns().get(*place)?.as_ref()),
         });
-        fillers.collect::<Option<Vec<_>>>().map(Self)
+        let all = fillers.collect::<Option<Vec<_>>>()?;
+        let scales = all.iter().map(|filler| filler.scale).collect();
+        Some(Self { all, scales })
+    }
+
+    /// Of each input the scale that all its decimals have, where it is one.
+    pub(crate) fn scales(&self) -> &Scales {
+        &self.scales
     }
 
     /// Writes the inputs of these rows, which the block has begun; false where that cannot be done.
     pub(crate) fn fill(&mut self, block: &mut Block<'a>, rows: &Range<usize>) -> bool {
-        for filler in &mut self.0 {
+        for filler in &mut self.all {
             if !(filler.fill)(block, rows.clone()) {
                 return false;
             }
@@ -82,6 +94,10 @@ fn same(input: usize, value: &Value) -> Option<Filler<'_>> {
     Some(Filler {
         fill: Box::new(move |block, rows| block.put(input, rows.map(|_| Some(word)))),
         nulls: None,
+        scale: match word {
+            Word::Decimal(_, scale) => Some(scale),
+            _ => None,
+        },
     })
 }
 
@@ -438,5 +454,17 @@ fn of_column<'a>(input: usize, ty: &'a Type, array: &'a dyn Array) -> Option<Fil
     Some(Filler {
         fill: fill?,
         nulls: array.nulls().filter(|nulls| nulls.null_count() > 0),
+        scale: match (ty, array.data_type()) {
+            // Each of its values may have a scale of its own.
+            (Type::Decimal, DataType::Dictionary(..)) => None,
+            (
+                Type::Decimal,
+                DataType::Decimal32(_, scale)
+                | DataType::Decimal64(_, scale)
+                | DataType::Decimal128(_, scale),
+            ) => u16::try_from(*scale).ok(),
+            (Type::Decimal, _) => Some(0),
+            _ => None,
+        },
     })
 }

@@ -33,6 +33,11 @@ pub trait Express: Debug + Send + Sync {
     fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
         block.run_each(|words| self.run(words, fuel));
     }
+
+    /// How many bytes of machine code it holds by itself; of one that stands beside another, none.
+    fn size(&self) -> usize {
+        0
+    }
 }
 
 /// As what a value stands in words.
@@ -172,6 +177,9 @@ pub struct Shape {
     /// The constants of the code, for texts.
     constants: Vec<Value>,
 }
+
+/// Of each input the scale that all its decimals have, where it is known before any of them is seen.
+pub type Scales = [Option<u16>];
 
 impl Shape {
     /// The shape of a node; nothing where an input or an output has no form in words.

@@ -263,7 +263,7 @@ impl Lower<'_, '_> {
     }
 
     /// The integer that a value is, where it is a constant.
-    fn known(&self, value: Value) -> Option<i64> {
+    pub(super) fn known(&self, value: Value) -> Option<i64> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
             return None;

@@ -8,7 +8,7 @@ use vesper_ir::{Op, planted};
 
 use super::{Held, How, Kept, Kind, Lower, NONE, NotCompiled, Place, TRUSTED, offset, type_of};
 use crate::kinds::Bits;
-use crate::plan::{asked, word_of};
+use crate::plan::{asked, of_function, word_of};
 use crate::words::{ABSENT, DONE, GAVE_UP, SCRATCH_AT, Site};
 
 /// The functions that do what machine code does not.
@@ -64,6 +64,19 @@ impl Lower<'_, '_> {
         self.builder.set_cold_block(block);
         words.gives_up = Some(block);
         Some(block)
+    }
+
+    /// Gives up where an input that was just taken has another scale than the code knows it to have.
+    pub(super) fn guard_scale(&mut self, kept: Kept, next: usize) {
+        let known = self.scales.get(&next).and_then(|known| known.get(kept.place));
+        if let (Kind::Decimal, Some(scale)) = (kept.kind, known) {
+            let given = self.load_part(kept, 1);
+            let is_other = self
+                .builder
+                .ins()
+                .icmp_imm_s(IntCC::NotEqual, given, i64::from(scale));
+            self.guard(is_other);
+        }
     }
 
     /// Writes the block that gives up, if anybody goes there.
@@ -229,7 +242,24 @@ impl Lower<'_, '_> {
                 .ins()
                 .load(type_of(kind), TRUSTED, self.context, place)
         });
-        Ok((kind, held.collect()))
+        let held: Held = held.collect();
+        // What is known of it holds from here on.
+        if let (Some(scale), [_, given]) = (self.function_scale(op, args), held.as_slice()) {
+            let is_other = self
+                .builder
+                .ins()
+                .icmp_imm_s(IntCC::NotEqual, *given, i64::from(scale));
+            self.guard(is_other);
+        }
+        Ok((kind, held))
+    }
+
+    /// The scale that what a function gives is known to have.
+    fn function_scale(&self, op: Op, args: &[Operand]) -> Option<u16> {
+        if self.scales.is_empty() {
+            return None;
+        }
+        of_function(self.code, op, args)
     }
 
     /// Whether a text is among the keys of a constant, or what that has for it.
