@@ -284,18 +284,64 @@ fn members<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> + 'a {
     }
 }
 
-/// The names of an enum of a few members with short names, each as one number that no other text has; none otherwise.
-fn short_names(of: &EnumType) -> Option<Vec<(u64, Member)>> {
-    let members = of.members();
-    if members.len() > REMEMBERED {
-        return None;
+/// How many places a table of short names has: no two names come to the same.
+const PLACES: usize = 16;
+
+/// The names of an enum of a few members with short names, each as one number that no other text has.
+struct ShortNames {
+    /// At the place of a name its number and its member.
+    table: [(u64, u32); PLACES],
+    /// What keeps the names apart in the upper bits of a product.
+    factor: u64,
+}
+
+impl ShortNames {
+    /// Nothing where names are many or long, or nothing keeps them apart.
+    fn new(of: &EnumType) -> Option<Self> {
+        let members = of.members();
+        if members.len() > REMEMBERED {
+            return None;
+        }
+        let packed = members.iter().zip(0..).map(|(name, place)| {
+            let mut bytes = [0; 8];
+            bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+            Some((with_length(u64::from_le_bytes(bytes), name.len())?, place))
+        });
+        let packed = packed.collect::<Option<Vec<(u64, u32)>>>()?;
+        (1_u64..=256).find_map(|turn| Self::by(&packed, turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1))
     }
-    let packed = members.iter().zip(0..).map(|(name, place)| {
-        let mut bytes = [0; 8];
-        bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
-        Some((with_length(u64::from_le_bytes(bytes), name.len())?, Member(place)))
-    });
-    packed.collect()
+
+    fn by(names: &[(u64, u32)], factor: u64) -> Option<Self> {
+        // No text has this number: its length is in the uppermost bits.
+        let mut names_at = Self {
+            table: [(u64::MAX, NO_MEMBER); PLACES],
+            factor,
+        };
+        for (name, member) in names {
+            let at = names_at.at(*name);
+            match names_at.table.get_mut(at) {
+                Some(free) if free.1 == NO_MEMBER => *free = (*name, *member),
+                _ => return None,
+            }
+        }
+        Some(names_at)
+    }
+
+    #[inline]
+    fn at(&self, name: u64) -> usize {
+        (name.wrapping_mul(self.factor) >> 60) as usize % PLACES
+    }
+
+    /// The member of this name, or `NO_MEMBER`.
+    #[inline]
+    fn find(&self, name: u64) -> u32 {
+        let found = planted!(
+            "batch.members_by_their_first_byte",
+            self.table.get(self.at(name)).filter(|known| known.0 == name),
+            self.table.iter().find(|known| known.0 & 0xff == name & 0xff)
+        );
+        found.map_or(NO_MEMBER, |(_, member)| *member)
+    }
 }
 
 /// The first bytes of what begins there, as many as a text of up to 7 has, and how many these are: as one number.
@@ -307,28 +353,20 @@ fn with_length(eight: u64, length: usize) -> Option<u64> {
 }
 
 /// Members by their names, for columns whose texts stand one behind the other: a short one is read at once with whatever
-/// stands behind it. All members are compared with it, as which of them it is cannot be foretold.
+/// stands behind it, and is compared with the one member that it can be.
 fn short_members<'a, O: OffsetSizeTrait>(
     input: usize,
     array: &'a GenericStringArray<O>,
     of: &'a EnumType,
 ) -> Option<Fill<'a>> {
-    let names = short_names(of)?;
+    let names = ShortNames::new(of)?;
     let (ends, bytes) = (array.value_offsets(), array.value_data());
     let short = move |start: O, end: O| {
         let length = end.as_usize().checked_sub(start.as_usize())?;
         let eight = bytes.get(start.as_usize()..)?.first_chunk::<8>()?;
         let name = with_length(u64::from_le_bytes(*eight), length)?;
-        let mut found = NO_MEMBER;
-        for (known, Member(member)) in &names {
-            let is_it = planted!(
-                "batch.members_by_their_first_byte",
-                *known == name,
-                *known & 0xff == name & 0xff
-            );
-            found = if is_it { *member } else { found };
-        }
-        (found != NO_MEMBER).then_some(Word::Member(Member(found)))
+        let found = names.find(name);
+        (found != NO_MEMBER).then_some(found)
     };
     Some(Box::new(move |block, rows| {
         let first = rows.start;
@@ -336,7 +374,7 @@ fn short_members<'a, O: OffsetSizeTrait>(
             return false;
         };
         let pairs = ends.iter().zip(ends.iter().skip(1)).enumerate();
-        block.put(
+        block.put_members(
             input,
             pairs
                 .map(|(row, (start, end))| short(*start, *end).or_else(|| otherwise(array, first + row, of))),
@@ -345,12 +383,8 @@ fn short_members<'a, O: OffsetSizeTrait>(
 }
 
 #[cold]
-fn otherwise<'a, O: OffsetSizeTrait>(
-    array: &GenericStringArray<O>,
-    row: usize,
-    of: &EnumType,
-) -> Option<Word<'a>> {
-    of.member(array.value(row)).map(Word::Member)
+fn otherwise<O: OffsetSizeTrait>(array: &GenericStringArray<O>, row: usize, of: &EnumType) -> Option<u32> {
+    of.member(array.value(row)).map(|Member(member)| member)
 }
 
 fn of_members<'a>(input: usize, array: &'a dyn Array, of: &'a EnumType) -> Option<Fill<'a>> {

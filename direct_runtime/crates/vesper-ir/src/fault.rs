@@ -436,6 +436,8 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("scaled.product_has_the_scale_of_the_left", "scale"),
     ("scaled.product_wraps", "overflow"),
     ("scaled.sum_has_the_scale_of_the_left", "scale"),
+    ("express.every_short_text_is_ascii", "unicode"),
+    ("express.texts_without_their_length", "comparison"),
     ("express.results_stand_one_row_later", "off_by_one"),
     ("express.rows_that_are_left_out_are_run", "guard"),
     ("opt.what_fails_is_safe", "guard"),

@@ -329,6 +329,10 @@ fn built(
     let find = module
         .declare_function(machine::FIND, Linkage::Import, &find)
         .map_err(refused)?;
+    let length = signature(module, &[pointer, types::I64]);
+    let length = module
+        .declare_function(machine::LENGTH, Linkage::Import, &length)
+        .map_err(refused)?;
     let refill = signature(module, &[pointer]);
     let refill = module
         .declare_function(machine::REFILL, Linkage::Import, &refill)
@@ -357,6 +361,7 @@ fn built(
     let called = Called {
         call: module.declare_func_in_func(call, &mut context.func),
         find: module.declare_func_in_func(find, &mut context.func),
+        length: module.declare_func_in_func(length, &mut context.func),
     };
     let builder = FunctionBuilder::new(&mut context.func, &mut frontend);
     let side = Lower::write(

@@ -13,7 +13,7 @@ use crate::NotCompiled;
 use crate::Second;
 use crate::routines::{decimal_add, decimal_compare};
 use crate::runtime::{Context, refill, step_at};
-use crate::words::{self, Expressed, call_at, find_at};
+use crate::words::{self, Expressed, call_at, find_at, length_of};
 
 /// What compiled code is: it is given the context, the slots, and which entry to begin at, and says where it stopped.
 type Code = extern "C" fn(&mut Context<'_>, *mut u64, u64) -> i64;
@@ -82,6 +82,7 @@ pub(crate) const STEP: &str = "step_at";
 pub(crate) const REFILL: &str = "refill";
 pub(crate) const CALL: &str = "call_at";
 pub(crate) const FIND: &str = "find_at";
+pub(crate) const LENGTH: &str = "length_of";
 pub(crate) const DECIMAL_ADD: &str = "decimal_add";
 pub(crate) const DECIMAL_COMPARE: &str = "decimal_compare";
 
@@ -92,6 +93,7 @@ pub(crate) fn module(level: Level) -> Result<JITModule, NotCompiled> {
     builder.symbol(REFILL, refill as *const u8);
     builder.symbol(CALL, call_at as *const u8);
     builder.symbol(FIND, find_at as *const u8);
+    builder.symbol(LENGTH, length_of as *const u8);
     builder.symbol(DECIMAL_ADD, decimal_add as *const u8);
     builder.symbol(DECIMAL_COMPARE, decimal_compare as *const u8);
     Ok(JITModule::new(builder))

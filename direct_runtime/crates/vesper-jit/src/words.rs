@@ -8,12 +8,12 @@ use vesper_ir::{Key, MAX_ARITY, Member, Op, Set, TextKernels, Value, dispatch, p
 use vesper_kernels::Native;
 
 use crate::kinds::{Bits, Kind};
-use crate::lookup::Lookup;
+use crate::lookup::{Lookup, Short, packed};
 
 /// What a function does for compiled code.
 #[derive(Clone, Debug)]
 pub(crate) enum Site {
-    /// How long a text is.
+    /// How long a text is: another function says so.
     Length,
     /// Compares two texts.
     Texts(Op),
@@ -28,6 +28,7 @@ pub(crate) enum Site {
 /// The texts of a constant.
 #[derive(Clone, Debug)]
 pub(crate) enum Keys {
+    Short(Short),
     Table(Lookup),
     /// They are many, or too much alike.
     Set(Set),
@@ -35,12 +36,16 @@ pub(crate) enum Keys {
 
 impl Keys {
     pub(crate) fn new(keys: &Set) -> Self {
+        if let Some(short) = Short::new(keys) {
+            return Self::Short(short);
+        }
         Lookup::new(keys).map_or_else(|| Self::Set(keys.clone()), Self::Table)
     }
 
     #[inline]
     fn find(&self, text: &str) -> Option<usize> {
         match self {
+            Self::Short(table) => table.find(text),
             Self::Table(table) => table.find(text),
             Self::Set(set) => set.find(Key::Text(text)),
         }
@@ -189,20 +194,12 @@ impl<'a> Room<'a> {
         let site = self.sites.get(site as usize)?;
         let [first, second, ..] = self.scratch;
         match site {
-            Site::Length => {
-                let length = Native.text_length(self.text(first)?);
-                self.give_one(planted!(
-                    "express.length_of_no_text",
-                    length.cast_unsigned(),
-                    length.cast_unsigned().saturating_sub(1)
-                ));
-            }
             Site::Texts(op) => {
                 let holds = compared(*op, self.text(first)?, self.text(second)?)?;
                 self.give_one(u64::from(holds));
             }
             // These are asked for in another way.
-            Site::Has(_) | Site::At { .. } => return None,
+            Site::Length | Site::Has(_) | Site::At { .. } => return None,
             Site::Kernel { op, args, gives } => {
                 // Looking up cannot panic; what a kernel does is more than can be seen from here.
                 let value = catch_unwind(AssertUnwindSafe(|| self.kernel(*op, args)));
@@ -279,6 +276,32 @@ fn compared(op: Op, left: &str, right: &str) -> Option<bool> {
 pub(crate) const ABSENT: i64 = -1;
 /// and where it cannot look.
 const LOST: i64 = -2;
+
+/// The upper bit of each byte: those of ASCII have none.
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// How many characters a text has: a short one of ASCII as many as bytes, and of any other the kernel counts them.
+#[inline]
+fn length(text: &str) -> i64 {
+    match packed(text.as_bytes()) {
+        Some(bits) if planted!("express.every_short_text_is_ascii", bits & HIGH == 0, bits < u64::MAX) => {
+            i64::try_from(text.len()).unwrap_or(i64::MAX)
+        }
+        _ => Native.text_length(text),
+    }
+}
+
+/// Called by compiled code: how many characters a text has; less than zero where there is no such text. It cannot panic.
+pub(crate) extern "C" fn length_of(room: &Room<'_>, text: u64) -> i64 {
+    let Some(text) = room.text(text) else {
+        return LOST;
+    };
+    planted!(
+        "express.length_of_no_text",
+        length(text),
+        length(text).saturating_sub(1).max(0)
+    )
+}
 
 /// Called by compiled code: the place of a text among the keys at a site. It cannot panic.
 pub(crate) extern "C" fn find_at(room: &Room<'_>, site: u32, text: u64) -> i64 {

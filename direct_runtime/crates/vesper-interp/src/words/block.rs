@@ -122,6 +122,28 @@ impl<'a> Block<'a> {
         self.is_put(input, count)
     }
 
+    /// The same for members of an enum; a row for which there is none is left out.
+    #[inline]
+    pub fn put_members(&mut self, input: usize, given: impl Iterator<Item = Option<u32>>) -> bool {
+        let shape = &self.words.shape;
+        let Some(Given::Value {
+            form: Form::Member,
+            at,
+        }) = shape.inputs.get(input)
+        else {
+            return false;
+        };
+        let places = self.words.inputs.get_mut(*at..).unwrap_or_default();
+        let places = places.iter_mut().step_by(shape.words.max(1));
+        let mut count = 0;
+        for ((place, row), member) in places.zip(&mut self.rows).zip(given) {
+            *row &= member.is_some();
+            *place = member.unwrap_or_default().into();
+            count += 1;
+        }
+        self.is_put(input, count)
+    }
+
     fn is_put(&mut self, input: usize, count: usize) -> bool {
         if count < self.rows.len() {
             return false;
@@ -198,7 +220,7 @@ impl<'a> Block<'a> {
     /// The words of an output in the rows from one on: of a decimal the coefficient and the scale, of anything else one,
     /// and a second that says nothing. Those of rows without outputs say nothing at all.
     #[inline]
-    pub fn output(&self, output: usize, from: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn output(&self, output: usize, from: usize) -> impl Iterator<Item = (u64, u64)> + Clone + '_ {
         let shape = &self.words.shape;
         let (form, at) = shape
             .outputs

@@ -16,6 +16,7 @@ use crate::words::{ABSENT, DONE, GAVE_UP, SCRATCH_AT, Site};
 pub(crate) struct Called {
     pub(crate) call: FuncRef,
     pub(crate) find: FuncRef,
+    pub(crate) length: FuncRef,
 }
 
 /// What is different where there is no frame.
@@ -213,6 +214,9 @@ impl Lower<'_, '_> {
         {
             return self.looked_up(asked.gives, *text, asked.site);
         }
+        if let (Site::Length, [(text, Kind::Text)]) = (&asked.site, asked.given.as_slice()) {
+            return self.measured(*text);
+        }
         let mut at = SCRATCH_AT;
         for (operand, kind) in &asked.given {
             for value in self.operand(*operand, *kind)? {
@@ -260,6 +264,23 @@ impl Lower<'_, '_> {
             return None;
         }
         of_function(self.code, op, args)
+    }
+
+    /// How many characters a text has.
+    fn measured(&mut self, text: Operand) -> Result<(Kind, Held), NotCompiled> {
+        let missing = || NotCompiled::new("no code for the length of a text");
+        let text = self.one(text, Kind::Text)?;
+        let function = self.words.as_ref().ok_or_else(missing)?.called.length;
+        let call = self.builder.ins().call(function, &[self.context, text]);
+        let length = self
+            .builder
+            .inst_results(call)
+            .first()
+            .copied()
+            .ok_or_else(missing)?;
+        let is_lost = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, length, 0);
+        self.guard(is_lost);
+        Ok((Kind::Integer, vec![length]))
     }
 
     /// Whether a text is among the keys of a constant, or what that has for it.
