@@ -19,7 +19,7 @@ use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use vesper_interp::Program;
 use vesper_interp::inputs::is_too_long;
-use vesper_interp::words::{Block, Scales, Word};
+use vesper_interp::words::{Block, Scales, Word, number_of_text};
 use vesper_ir::decimal::MAX_SCALE;
 use vesper_ir::limits::TEXT_LENGTH;
 use vesper_ir::{EnumType, Member, Type, Value, planted, time};
@@ -211,12 +211,17 @@ fn texts<'a>(
 /// Texts as they are. Where all of them together are short, each is.
 fn plain_texts(input: usize, array: &dyn Array) -> Option<Fill<'_>> {
     fn short<'a, O: OffsetSizeTrait>(input: usize, array: &'a GenericStringArray<O>) -> Option<Fill<'a>> {
-        let ends = array.value_offsets();
+        let (ends, data) = (array.value_offsets(), array.value_data());
         let bytes = ends.last()?.as_usize() - ends.first()?.as_usize();
-        let length = array.len();
         (bytes <= TEXT_LENGTH).then(|| -> Fill<'a> {
             Box::new(move |block, rows| {
-                rows.end <= length && block.put_texts(input, rows.map(|row| array.value(row)))
+                let Some(ends) = ends.get(rows.start..=rows.end) else {
+                    return false;
+                };
+                let starts = rows.zip(ends.iter().zip(ends.iter().skip(1)));
+                let texts =
+                    starts.map(|(row, (start, end))| (array.value(row), numbered(data, *start, *end)));
+                block.put_texts(input, texts)
             })
         })
     }
@@ -305,7 +310,8 @@ impl ShortNames {
         let packed = members.iter().zip(0..).map(|(name, place)| {
             let mut bytes = [0; 8];
             bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
-            Some((with_length(u64::from_le_bytes(bytes), name.len())?, place))
+            let number = number_of_text(bytes, name.len());
+            (number != 0).then_some((number, place))
         });
         let packed = packed.collect::<Option<Vec<(u64, u32)>>>()?;
         (1_u64..=256).find_map(|turn| Self::by(&packed, turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1))
@@ -344,12 +350,13 @@ impl ShortNames {
     }
 }
 
-/// The first bytes of what begins there, as many as a text of up to 7 has, and how many these are: as one number.
+/// The number of a text in a buffer (`number_of_text`), which is read at once with whatever stands behind it. It has none
+/// at the very end, where nothing stands there.
 #[inline]
-fn with_length(eight: u64, length: usize) -> Option<u64> {
-    let bits = u32::try_from(length).ok().filter(|length| *length < 8)? * 8;
-    let own = eight & ((1_u64 << bits) - 1);
-    Some(own | (length as u64) << 56)
+fn numbered<O: OffsetSizeTrait>(data: &[u8], start: O, end: O) -> u64 {
+    let eight = data.get(start.as_usize()..).and_then(<[u8]>::first_chunk::<8>);
+    let length = end.as_usize().wrapping_sub(start.as_usize());
+    eight.map_or(0, |eight| number_of_text(*eight, length))
 }
 
 /// Members by their names, for columns whose texts stand one behind the other: a short one is read at once with whatever
@@ -360,12 +367,10 @@ fn short_members<'a, O: OffsetSizeTrait>(
     of: &'a EnumType,
 ) -> Option<Fill<'a>> {
     let names = ShortNames::new(of)?;
-    let (ends, bytes) = (array.value_offsets(), array.value_data());
+    let (ends, data) = (array.value_offsets(), array.value_data());
     let short = move |start: O, end: O| {
-        let length = end.as_usize().checked_sub(start.as_usize())?;
-        let eight = bytes.get(start.as_usize()..)?.first_chunk::<8>()?;
-        let name = with_length(u64::from_le_bytes(*eight), length)?;
-        let found = names.find(name);
+        // The number of no text is at no place.
+        let found = names.find(numbered(data, start, end));
         (found != NO_MEMBER).then_some(found)
     };
     Some(Box::new(move |block, rows| {

@@ -261,6 +261,8 @@ pub struct Words<'a> {
     /// How many records each array has, and their rows.
     arrays: Vec<(usize, Vec<u64>)>,
     texts: Vec<&'a str>,
+    /// By their places the numbers of the first of them (`number_of_text`), and behind those zero, which is none.
+    numbers: Vec<u64>,
     results: Vec<u64>,
     /// Where the words and the results of this run begin: behind those of others where there is room for many (`Block`).
     at: (usize, usize),
@@ -272,6 +274,18 @@ pub struct Raw<'w, 'a> {
     pub words: &'w mut [u64],
     pub results: &'w mut [u64],
     pub texts: &'w [&'a str],
+    pub numbers: &'w [u64],
+}
+
+/// A text of one to seven bytes as a number that no other text has; zero for any other text. `eight` begins with its
+/// bytes, whatever stands behind them.
+#[inline]
+pub fn number_of_text(eight: [u8; 8], length: usize) -> u64 {
+    let Some(bits) = u32::try_from(length).ok().filter(|length| *length < 8) else {
+        return 0;
+    };
+    let own = u64::from_le_bytes(eight) & ((1_u64 << (bits * 8)) - 1);
+    own | u64::from(bits) << 56
 }
 
 /// One row of an array; whole once every field was put.
@@ -344,6 +358,7 @@ impl<'a> Words<'a> {
             inputs: vec![0; shape.words],
             arrays: vec![(0, Vec::new()); shape.arrays],
             texts: Vec::new(),
+            numbers: vec![0],
             results: vec![0; shape.results],
             at: (0, 0),
             shape: Arc::clone(shape),
@@ -357,8 +372,7 @@ impl<'a> Words<'a> {
     /// The same room for another run, whose texts live elsewhere.
     #[inline]
     pub fn again<'b>(mut self) -> Words<'b> {
-        self.arrays.iter_mut().for_each(|(_, rows)| rows.clear());
-        self.texts.clear();
+        self.clear();
         Words {
             shape: self.shape,
             given: 0,
@@ -366,6 +380,7 @@ impl<'a> Words<'a> {
             arrays: self.arrays,
             // In place: there is none to be mapped.
             texts: self.texts.into_iter().map(|_| "").collect(),
+            numbers: self.numbers,
             results: self.results,
             at: self.at,
         }
@@ -377,6 +392,10 @@ impl<'a> Words<'a> {
         self.given = 0;
         self.arrays.iter_mut().for_each(|(_, rows)| rows.clear());
         self.texts.clear();
+        if self.numbers.len() > 1 {
+            self.numbers.clear();
+            self.numbers.push(0);
+        }
     }
 
     /// Writes an input; false where it is of another form.
@@ -472,6 +491,7 @@ impl<'a> Words<'a> {
             words: self.inputs.get_mut(at..at + shape.words)?,
             results: self.results.get_mut(results_at..results_at + shape.results)?,
             texts: &self.texts,
+            numbers: &self.numbers,
         })
     }
 

@@ -237,6 +237,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             for kept in loads {
                 self.take_loaded(kept);
                 self.guard_scale(kept, next);
+                self.take_number(kept)?;
             }
             let to = self.block_at(next)?;
             self.builder.ins().jump(to, &NONE);

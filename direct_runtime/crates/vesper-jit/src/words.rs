@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use vesper_interp::words::{Block, CONSTANT, Express, Shape, Words};
+use vesper_interp::words::{Block, CONSTANT, Express, Shape, Words, number_of_text};
 use vesper_ir::{Key, MAX_ARITY, Member, Op, Set, TextKernels, Value, dispatch, planted};
 use vesper_kernels::Native;
 
@@ -17,8 +17,8 @@ pub(crate) enum Site {
     Length,
     /// Compares two texts.
     Texts(Op),
-    /// Whether a text is in a constant set, or a key of a constant map.
-    Has(Keys),
+    /// Whether a text is in a constant set, or a key of a constant map; and the numbers of those, where they are few.
+    Has(Keys, Option<Vec<u64>>),
     /// What a constant map has for a text, by the place of its key.
     At { keys: Keys, values: Box<[Bits]> },
     /// Calls a kernel on values made of what is given.
@@ -35,6 +35,22 @@ pub(crate) enum Keys {
 }
 
 impl Keys {
+    /// The numbers of the texts, where all have one and they are few: then they are compared one by one.
+    pub(crate) fn numbers(keys: &Set) -> Option<Vec<u64>> {
+        let Set::Text(texts) = keys else {
+            return None;
+        };
+        if texts.len() > FEW {
+            return None;
+        }
+        let number = |text: &Arc<str>| {
+            let mut eight = [0; 8];
+            eight.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+            Some(number_of_text(eight, text.len())).filter(|number| *number != 0)
+        };
+        texts.iter().map(number).collect()
+    }
+
     pub(crate) fn new(keys: &Set) -> Self {
         if let Some(short) = Short::new(keys) {
             return Self::Short(short);
@@ -60,22 +76,32 @@ pub(crate) enum Arg {
     Given(Kind),
 }
 
+/// Machine code compares a short text with so many others one by one.
+const FEW: usize = 8;
+
 /// How many words arguments and a result may take.
 const SCRATCH: usize = 2 * MAX_ARITY;
 
-/// What machine code is called with. It reads and writes the first two itself.
+/// What machine code is called with. It reads and writes what comes before the texts itself.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
     pub(crate) fuel: u64,
+    /// The address of the numbers of texts, and the place of the last, which is none: so every text has one.
+    numbers: u64,
+    last_number: u64,
     scratch: [u64; SCRATCH],
     texts: &'a [&'a str],
     constants: &'a [Value],
     sites: &'a [Site],
 }
 
-/// Where the words for arguments and results stand in a room.
-pub(crate) const SCRATCH_AT: usize = 8;
+/// Where the numbers of texts stand in a room, the place of the last of them, and the words for arguments and results.
+pub(crate) const NUMBERS_AT: i32 = 8;
+pub(crate) const LAST_NUMBER_AT: i32 = 16;
+pub(crate) const SCRATCH_AT: usize = 24;
+/// The number of no text.
+const NO_NUMBER: [u64; 1] = [0];
 
 /// What compiled code, and the function that it calls, answer where all went well.
 pub(crate) const DONE: i64 = 0;
@@ -111,13 +137,7 @@ impl Express for Expressed {
         let Some(raw) = words.raw(&self.parts.shape) else {
             return false;
         };
-        let mut room = Room {
-            fuel,
-            scratch: [0; SCRATCH],
-            texts: raw.texts,
-            constants: &self.parts.constants,
-            sites: &self.parts.sites,
-        };
+        let mut room = Room::new(fuel, raw.texts, raw.numbers, &self.parts);
         (self.code)(&mut room, raw.words.as_mut_ptr(), raw.results.as_mut_ptr()) == DONE
     }
 
@@ -126,13 +146,7 @@ impl Express for Expressed {
             return;
         };
         // The scratch is written before it is read, and what may be spent is said anew: one room for all rows.
-        let mut room = Room {
-            fuel,
-            scratch: [0; SCRATCH],
-            texts: raw.texts,
-            constants: &self.parts.constants,
-            sites: &self.parts.sites,
-        };
+        let mut room = Room::new(fuel, raw.texts, raw.numbers, &self.parts);
         for (row, words, results) in raw.rows() {
             room.fuel = fuel;
             *row = (self.code)(&mut room, words.as_mut_ptr(), results.as_mut_ptr()) == DONE;
@@ -141,6 +155,21 @@ impl Express for Expressed {
 }
 
 impl<'a> Room<'a> {
+    /// The numbers are borrowed for as long as the room lives, like the texts.
+    #[inline]
+    fn new(fuel: u64, texts: &'a [&'a str], numbers: &'a [u64], parts: &'a Parts) -> Self {
+        let numbers = if numbers.is_empty() { &NO_NUMBER } else { numbers };
+        Self {
+            fuel,
+            numbers: numbers.as_ptr().addr() as u64,
+            last_number: numbers.len() as u64 - 1,
+            scratch: [0; SCRATCH],
+            texts,
+            constants: &parts.constants,
+            sites: &parts.sites,
+        }
+    }
+
     fn text(&self, word: u64) -> Option<&'a str> {
         let place = usize::try_from(word & !CONSTANT).ok()?;
         if word & CONSTANT == 0 {
@@ -156,7 +185,7 @@ impl<'a> Room<'a> {
     #[inline]
     fn found(&self, site: u32, text: u64) -> Option<i64> {
         let text = self.text(text)?;
-        let (Site::Has(keys) | Site::At { keys, .. }) = self.sites.get(site as usize)? else {
+        let (Site::Has(keys, _) | Site::At { keys, .. }) = self.sites.get(site as usize)? else {
             return None;
         };
         let found = keys.find(text);
@@ -199,7 +228,7 @@ impl<'a> Room<'a> {
                 self.give_one(u64::from(holds));
             }
             // These are asked for in another way.
-            Site::Length | Site::Has(_) | Site::At { .. } => return None,
+            Site::Length | Site::Has(..) | Site::At { .. } => return None,
             Site::Kernel { op, args, gives } => {
                 // Looking up cannot panic; what a kernel does is more than can be seen from here.
                 let value = catch_unwind(AssertUnwindSafe(|| self.kernel(*op, args)));
