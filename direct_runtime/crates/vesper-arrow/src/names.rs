@@ -69,6 +69,41 @@ impl Names {
         true
     }
 
+    /// Writes short names; false, and then more or less is written, where one is long, or no name.
+    fn write_all(&mut self, members: impl Iterator<Item = Member> + Clone) -> bool {
+        let Self {
+            padded,
+            bytes,
+            offsets,
+            ..
+        } = self;
+        let start = bytes.len();
+        let mut end = start;
+        let mut is_known = true;
+        offsets.extend(members.clone().map(|member| {
+            let length = padded.get(member.0 as usize).map_or(usize::MAX, |name| name.1);
+            is_known &= length <= SHORT;
+            end = end.saturating_add(length);
+            i32::try_from(end).unwrap_or(i32::MAX)
+        }));
+        if !is_known {
+            return false;
+        }
+        bytes.resize(end + SHORT, 0);
+        let mut at = start;
+        for member in members {
+            if let (Some((name, length)), Some(room)) = (
+                padded.get(member.0 as usize),
+                bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<SHORT>),
+            ) {
+                *room = *name;
+                at += length;
+            }
+        }
+        bytes.truncate(end);
+        true
+    }
+
     /// A member; one that the enum does not have, which the verifier rules out, becomes null.
     #[inline]
     pub(crate) fn append(&mut self, member: Member) {
@@ -79,8 +114,15 @@ impl Names {
         }
     }
 
-    /// So many members.
-    pub(crate) fn append_all(&mut self, members: impl Iterator<Item = Member>) {
+    /// So many members. Where all names are short, their lengths are added up first, and then room is made once.
+    pub(crate) fn append_all(&mut self, members: impl Iterator<Item = Member> + Clone) {
+        let before = (self.bytes.len(), self.offsets.len());
+        if self.write_all(members.clone()) {
+            self.nulls.append_n_non_nulls(self.offsets.len() - before.1);
+            return;
+        }
+        self.bytes.truncate(before.0);
+        self.offsets.truncate(before.1);
         let mut count = 0;
         for member in members {
             if self.write(member) {
