@@ -41,7 +41,10 @@ pub(crate) fn room<T: ArrowNativeType>(count: usize) -> Vec<T> {
 fn taken<T: ArrowNativeType>(size: usize) -> Option<Vec<T>> {
     // Nobody waits here, and a process that was forked while somebody held this finds it locked for ever.
     let mut kept = KEPT.try_lock().ok()?;
-    let place = kept.buffers.iter().rposition(|buffer| buffer.capacity() == size)?;
+    let place = kept
+        .buffers
+        .iter()
+        .rposition(|buffer| buffer.capacity() == size)?;
     let buffer = kept.buffers.remove(place)?;
     kept.bytes -= size;
     drop(kept);
