@@ -218,10 +218,11 @@ fn plain_texts(input: usize, array: &dyn Array) -> Option<Fill<'_>> {
                 let Some(ends) = ends.get(rows.start..=rows.end) else {
                     return false;
                 };
-                let starts = rows.zip(ends.iter().zip(ends.iter().skip(1)));
-                let texts =
-                    starts.map(|(row, (start, end))| (array.value(row), numbered(data, *start, *end)));
-                block.put_texts(input, texts)
+                let texts = ends.windows(2).zip(rows);
+                block.put_texts(
+                    input,
+                    texts.map(|(ends, row)| (array.value(row), numbered(data, ends))),
+                )
             })
         })
     }
@@ -353,7 +354,10 @@ impl ShortNames {
 /// The number of a text in a buffer (`number_of_text`), which is read at once with whatever stands behind it. It has none
 /// at the very end, where nothing stands there.
 #[inline]
-fn numbered<O: OffsetSizeTrait>(data: &[u8], start: O, end: O) -> u64 {
+fn numbered<O: OffsetSizeTrait>(data: &[u8], ends: &[O]) -> u64 {
+    let [start, end] = ends else {
+        return 0;
+    };
     let eight = data.get(start.as_usize()..).and_then(<[u8]>::first_chunk::<8>);
     let length = end.as_usize().wrapping_sub(start.as_usize());
     eight.map_or(0, |eight| number_of_text(*eight, length))
@@ -368,28 +372,26 @@ fn short_members<'a, O: OffsetSizeTrait>(
 ) -> Option<Fill<'a>> {
     let names = ShortNames::new(of)?;
     let (ends, data) = (array.value_offsets(), array.value_data());
-    let short = move |start: O, end: O| {
+    let member = move |ends: &[O]| {
         // The number of no text is at no place.
-        let found = names.find(numbered(data, start, end));
-        (found != NO_MEMBER).then_some(found)
+        match names.find(numbered(data, ends)) {
+            NO_MEMBER => otherwise(data, ends, of),
+            found => Some(found),
+        }
     };
     Some(Box::new(move |block, rows| {
-        let first = rows.start;
-        let Some(ends) = ends.get(first..=rows.end) else {
-            return false;
-        };
-        let pairs = ends.iter().zip(ends.iter().skip(1)).enumerate();
-        block.put_members(
-            input,
-            pairs
-                .map(|(row, (start, end))| short(*start, *end).or_else(|| otherwise(array, first + row, of))),
-        )
+        ends.get(rows.start..=rows.end)
+            .is_some_and(|ends| block.put_members(input, ends.windows(2).map(&member)))
     }))
 }
 
 #[cold]
-fn otherwise<O: OffsetSizeTrait>(array: &GenericStringArray<O>, row: usize, of: &EnumType) -> Option<u32> {
-    of.member(array.value(row)).map(|Member(member)| member)
+fn otherwise<O: OffsetSizeTrait>(data: &[u8], ends: &[O], of: &EnumType) -> Option<u32> {
+    let [start, end] = ends else {
+        return None;
+    };
+    let name = std::str::from_utf8(data.get(start.as_usize()..end.as_usize())?).ok()?;
+    of.member(name).map(|Member(member)| member)
 }
 
 fn of_members<'a>(input: usize, array: &'a dyn Array, of: &'a EnumType) -> Option<Fill<'a>> {

@@ -7,6 +7,8 @@ use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use vesper_ir::{EnumType, Member};
 
+use crate::kept;
+
 /// Names up to this length are written with room behind them, which the next one takes.
 const SHORT: usize = 16;
 
@@ -36,12 +38,12 @@ fn padded(of: &EnumType) -> Option<Vec<Padded>> {
 
 impl Names {
     pub(crate) fn new(of: &Arc<EnumType>, rows: usize) -> Self {
-        let mut offsets = Vec::with_capacity(rows + 1);
+        let mut offsets = kept::room(rows + 1);
         offsets.push(0);
         Self {
             padded: padded(of).unwrap_or_default(),
             of: Arc::clone(of),
-            bytes: Vec::with_capacity(rows * 8 + SHORT),
+            bytes: kept::room(rows * 8 + SHORT),
             offsets,
             nulls: NullBufferBuilder::new(rows),
         }
@@ -145,8 +147,8 @@ impl Names {
         let offsets = std::mem::replace(&mut self.offsets, vec![0]);
         let bytes = std::mem::take(&mut self.bytes);
         StringArray::try_new(
-            OffsetBuffer::new(ScalarBuffer::from(offsets)),
-            Buffer::from_vec(bytes),
+            OffsetBuffer::new(ScalarBuffer::from(kept::lent(Buffer::from_vec(offsets)))),
+            kept::lent(Buffer::from_vec(bytes)),
             self.nulls.finish(),
         )
     }

@@ -67,7 +67,9 @@ impl Short {
         let numbers = numbers?;
         let size = (texts.len() * 4).next_power_of_two();
         let below = u64::BITS - size.ilog2();
-        (1..=64).map(factor).find_map(|factor| Self::by(texts, &numbers, size, factor, below))
+        (1..=64)
+            .map(factor)
+            .find_map(|factor| Self::by(texts, &numbers, size, factor, below))
     }
 
     fn by(texts: &[Arc<str>], numbers: &[u64], size: usize, factor: u64, below: u32) -> Option<Self> {
@@ -190,7 +192,9 @@ mod tests {
 
     #[test]
     fn short_texts_are_found_at_their_places_and_nothing_else_is() {
-        let known = texts(&["", "a", "aa", "aaa", "aaaa", "aaaaaaaa", "NG", "straße", "日本", "\0", "\0\0"]);
+        let known = texts(&[
+            "", "a", "aa", "aaa", "aaaa", "aaaaaaaa", "NG", "straße", "日本", "\0", "\0\0",
+        ]);
         let short = Short::new(&known).unwrap();
         for (place, text) in known.iter().enumerate() {
             let vesper_ir::Value::Text(text) = text else {
@@ -198,7 +202,17 @@ mod tests {
             };
             assert_eq!(short.find(&text), Some(place), "{text:?}");
         }
-        for other in ["b", "aaaaa", "aaaaaaa", "aaaaaaaaa", "GN", "N", "\0\0\0", "日", "strasse"] {
+        for other in [
+            "b",
+            "aaaaa",
+            "aaaaaaa",
+            "aaaaaaaaa",
+            "GN",
+            "N",
+            "\0\0\0",
+            "日",
+            "strasse",
+        ] {
             assert_eq!(short.find(other), None, "{other:?}");
         }
     }

@@ -313,7 +313,13 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 #[inline]
 fn length(text: &str) -> i64 {
     match packed(text.as_bytes()) {
-        Some(bits) if planted!("express.every_short_text_is_ascii", bits & HIGH == 0, bits < u64::MAX) => {
+        Some(bits)
+            if planted!(
+                "express.every_short_text_is_ascii",
+                bits & HIGH == 0,
+                bits < u64::MAX
+            ) =>
+        {
             i64::try_from(text.len()).unwrap_or(i64::MAX)
         }
         _ => Native.text_length(text),

@@ -53,7 +53,10 @@ impl Variants {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.all().filter_map(|each| each.code.as_ref()).map(|held| held.bytes).sum()
+        self.all()
+            .filter_map(|each| each.code.as_ref())
+            .map(|held| held.bytes)
+            .sum()
     }
 
     pub(super) fn count(&self) -> usize {
@@ -103,12 +106,7 @@ fn made(tiering: &Tiering, general: &dyn Express, code: &Code, scales: &Scales) 
     made.ok()
 }
 
-fn compiled(
-    tiering: &Tiering,
-    general: &dyn Express,
-    code: &Code,
-    scales: &Scales,
-) -> Result<Held, String> {
+fn compiled(tiering: &Tiering, general: &dyn Express, code: &Code, scales: &Scales) -> Result<Held, String> {
     if HELD.load(Ordering::Relaxed) >= tiering.max_bytes {
         return Err(NO_ROOM.to_owned());
     }

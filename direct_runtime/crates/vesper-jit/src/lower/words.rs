@@ -280,8 +280,7 @@ impl Lower<'_, '_> {
             })?;
             return Ok((Kind::Boolean, vec![holds]));
         }
-        if let (Site::Has(..) | Site::At { .. }, [(text, Kind::Text)]) =
-            (&asked.site, asked.given.as_slice())
+        if let (Site::Has(..) | Site::At { .. }, [(text, Kind::Text)]) = (&asked.site, asked.given.as_slice())
         {
             return self.looked_up(asked.gives, *text, asked.site);
         }
