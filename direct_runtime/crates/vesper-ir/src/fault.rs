@@ -417,6 +417,7 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("jit.rounds_in_step_have_no_limit", "off_by_one"),
     ("jit.rounds_without_items_cost_nothing", "fuel"),
     ("jit.scale_of_a_product_without_limit", "scale"),
+    ("jit.second_power_is_forgotten", "scale"),
     ("jit.side_that_is_not_taken_overflows", "guard"),
     ("jit.smaller_scale_counts", "scale"),
     ("jit.sum_has_the_scale_of_the_left", "scale"),
