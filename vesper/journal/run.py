@@ -115,7 +115,7 @@ class StoreRun:
                 self._lines.append(line)
                 self._hashes.append(self._hash)
                 return digest
-        body = cast(Mapping[str, Any], entry.body)
+        body = cast("Mapping[str, Any]", entry.body)
         digest = self.digest(entry.effect, entry.effect_class, body["fixed"], body["arguments"], entry.key)
         self.append(replace(entry, digest=digest))
         return digest
