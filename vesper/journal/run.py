@@ -21,7 +21,6 @@ from vesper.journal.sealing import RunKey
 from vesper.journal.store import Store, fenced
 from vesper.journal.typed_json import digest_bytes, digest_of
 
-
 _RUNNING = Status.RUNNING
 
 
