@@ -37,7 +37,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases test-pythons check check-python check-types check-generated check-rust \
+.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check check-python check-types check-generated check-rust \
         bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
         proof-threads proof-batch wheels generate update fmt lock clean
 
@@ -96,6 +96,10 @@ test-nodes: build
 # The cases come with CPython's own tests (Debian: libpython3-testsuite); without them this fails.
 decimal-cases: build ## the General Decimal Arithmetic cases on both engines, with counts
 	$(BIN)/python -m tests.decimal_cases.run
+
+# pytest asks the same; this one counts.
+corpus: build ## the whole corpus on every engine, with counts
+	$(BIN)/python -m tests.conformance.run
 
 # Makes .venv-3.X for each Python from 3.11 on that is here; needs no Rust. `ONLY=3.12` takes one.
 test-pythons: ## the reference path on every Python here, and under odd settings of the host; minutes

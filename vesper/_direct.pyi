@@ -93,6 +93,8 @@ __all__ = [
     "Way",
     "decimal_access",
     "dict_access",
+    "journal_intent",
+    "journal_line",
     "journal_text",
     "operation_names",
     "tier_counters",
@@ -380,6 +382,42 @@ def operation_names() -> list[str]:
 
 def tier_counters() -> _RawCounters:
     """What this process has made of nodes; programs that are gone count too, except in `bytes`."""
+
+def journal_line(
+    start: str,
+    before: bytes,
+    seq: int,
+    kind: str,
+    path: str,
+    effect: str,
+    effect_class: str,
+    key: str | None,
+    digest: str,
+    at_us: int,
+    body: object,
+    other: Callable[[Any], str],
+    most: int,
+    /,
+) -> tuple[bytes, bytes] | None:
+    """The line of an entry, and its hash after the hash `before`; None where `vesper.journal.lines` has to write it: a
+    body of more than `most` bytes among others."""
+
+def journal_intent(
+    start: str,
+    before: bytes,
+    seq: int,
+    path: str,
+    effect: str,
+    effect_class: str,
+    key: str | None,
+    at_us: int,
+    fixed: object,
+    arguments: object,
+    other: Callable[[Any], str],
+    most: int,
+    /,
+) -> tuple[bytes, bytes, str] | None:
+    """The line of an INTENT, its hash, and the digest of its request; None as above."""
 
 def journal_text(value: object, other: Callable[[Any], str], /) -> str | None:
     """The text of a value in the journal; None where `vesper.journal.typed_json` has to write it. `other` writes parts

@@ -81,6 +81,9 @@ class PlainTransaction:
     def put_document(self, name: str, text: str) -> None:
         self.documents[name] = text
 
+    def clear(self) -> None:
+        self.documents, self.paths = {}, {}
+
 
 class PlainStore:
     """All of it is gone with the process, and one thread may use it."""

@@ -48,7 +48,8 @@ def payment(amount: str = "50.00", **other: object) -> dict[str, Any]:
 
 
 def routes_in(folder: Path, store: Store | None = None, **settings: object) -> Routes:
-    config: Config = config_from({"migration": {"refresh": "50ms", **settings}}, folder)
+    # However slow the machine is, everything is followed: what is not is another test's business (test_admission.py).
+    config: Config = config_from({"migration": {"refresh": "50ms", "follow_cpu": "6400 %", **settings}}, folder)
     return Routes(config, MemoryStore() if store is None else store)
 
 

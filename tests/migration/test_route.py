@@ -45,7 +45,7 @@ class Here:
         self, folder: Path, node: Path = DECISION, reference: Callable[..., Any] | None = None, **settings: Any
     ) -> None:
         # What is told, and when, is said by the tests.
-        self.routes = routes_in(folder, **{"follow_cpu": "100%", "refresh": "10s", **settings})
+        self.routes = routes_in(folder, **{"refresh": "10s", **settings})
         # Nothing is run again in another process: tests/migration/test_tending.py has that.
         self.routes.helper.rerun = lambda *_, **__: None  # type: ignore[method-assign]
         made = compiled(node)

@@ -100,6 +100,18 @@ def answer(question: Question, load: Callable[[Compiled], Program]) -> Answer:
         return f"raised {type(error).__name__}"
 
 
+def kept(load: Callable[[Compiled], Program]) -> Callable[[Compiled], Program]:
+    """Loads each node once."""
+    programs: dict[int, Program] = {}
+
+    def loaded(compiled: Compiled) -> Program:
+        if id(compiled) not in programs:
+            programs[id(compiled)] = load(compiled)
+        return programs[id(compiled)]
+
+    return loaded
+
+
 def is_same(left: Answer, right: Answer) -> bool:
     match left, right:
         case tuple(), tuple():

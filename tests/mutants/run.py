@@ -41,8 +41,6 @@ from tests.robustness.proof import PROOFS, STATE, read_json, write_json  # noqa:
 
 if TYPE_CHECKING:
     from tests.mutants.corpus import Answer, Question
-    from vesper.compiler import Compiled
-    from vesper.engines.engine import Program
 
 NAME = "mutants"
 WORK = STATE / NAME
@@ -155,7 +153,7 @@ def die_with_parent() -> None:
 
 def ask_corpus(task: Task) -> Result:
     """The interpreter is asked, and then machine code: a fault of the compiler shows in that alone."""
-    from tests.mutants.corpus import answer, is_same
+    from tests.mutants.corpus import answer, is_same, kept
     from vesper.engines.direct_engine import DirectEngine
     from vesper.engines.tiering import ALWAYS
 
@@ -165,18 +163,6 @@ def ask_corpus(task: Task) -> Result:
             if not is_same(expected, answer(question, load)):
                 return {"by": "corpus", "what": engine + question.name, "executions": number}
     return {"by": None, "executions": len(task.questions)}
-
-
-def kept(load: Callable[[Compiled], Program]) -> Callable[[Compiled], Program]:
-    """Loads each node once."""
-    programs: dict[int, Program] = {}
-
-    def loaded(compiled: Compiled) -> Program:
-        if id(compiled) not in programs:
-            programs[id(compiled)] = load(compiled)
-        return programs[id(compiled)]
-
-    return loaded
 
 
 def verify(task: Task, until: float) -> Result:
@@ -302,7 +288,7 @@ def _may_be_noticed(result: Result, seconds: float) -> bool:
 def prepared(asked: argparse.Namespace) -> Task:
     """The questions, and what the python engine answers. Nothing is asked of the Rust engine in this process: what it
     computes once and keeps would be inherited without the fault."""
-    from tests.mutants.corpus import answer, questions
+    from tests.mutants.corpus import answer, kept, questions
     from vesper.engines.python_engine import PythonEngine
 
     asking = [each for each in questions() if each.name.startswith(asked.questions)]
@@ -329,7 +315,7 @@ def prepared(asked: argparse.Namespace) -> Task:
 
 def answers_without_fault(asking: list[Question]) -> list[Answer]:
     """What the Rust engine answers while no fault is selected, from a process of its own."""
-    from tests.mutants.corpus import answer
+    from tests.mutants.corpus import answer, kept
     from vesper.engines.direct_engine import DirectEngine
 
     def tell(sender: Connection) -> None:

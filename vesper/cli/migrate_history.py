@@ -146,6 +146,10 @@ def _known(record: dict[str, Any]) -> list[str]:
             return [f"the pin to {record['pin']['mode']} is off, by {record['who']}: {record['why']}"]
         case "closed":
             return [f"divergence {record['fingerprint']} closed, by {record['who']}: {record['why']}"]
+        case "forgotten":
+            seen = record["seen"]
+            what = f"{number(seen['clean'], 'distinct run')} in {number(seen['compared'], 'comparison')}"
+            return [f"the evidence is gone ({what}), by {record['who']}: {record['why']}"]
         case "killed_all":
             return [f"all nodes stopped, by {record['who']}: {record['why']}"]
         case "resumed_all":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import builtins
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from datetime import datetime
-from decimal import DecimalException
+from datetime import date, datetime, timedelta
+from decimal import Decimal, DecimalException
 from functools import cached_property, partial
 from types import CodeType, SimpleNamespace, TracebackType
 
@@ -30,7 +30,8 @@ from vesper.spec import typed
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import NotInputs, accept_inputs
 from vesper.spec.typed import TYPE_CHECKING, Any, cast
-from vesper.spec.values import Value, plain
+from vesper.spec.types import Primitive
+from vesper.spec.values import Value, ValueProblem, accept, plain
 
 if TYPE_CHECKING:
     from vesper.codegen.module import GeneratedModule
@@ -263,7 +264,7 @@ class PythonProgram:
         except NotInputs:
             raise
         except Exception as error:  # noqa: BLE001  # whatever it is becomes an outcome
-            return self._ended(self._plain, error)
+            return self.ended(self._plain, error)
 
     def _call_within(self, limits: Limits, inputs: Mapping[str, object], now: datetime | None) -> Outcome:
         """The same within limits: counted only where they could be hit."""
@@ -324,12 +325,12 @@ class PythonProgram:
         """What a run comes to, whatever it raises."""
         try:
             return Returned(self.outside(run()))
-        except (_Waiting, _ObserverRaised):
+        except _ObserverRaised:
             raise
         except Exception as error:  # noqa: BLE001  # whatever it is becomes an outcome
-            return self._ended(loaded, error)
+            return self.ended(loaded, error)
 
-    def _ended(self, loaded: _LoadedFunction, error: Exception) -> Outcome:
+    def ended(self, loaded: _LoadedFunction, error: Exception) -> Outcome:
         """What an exception of generated code means."""
         match error:
             case raised.DeclaredError():
@@ -348,7 +349,7 @@ class PythonProgram:
 
     def outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
         """Values as a caller sees them: a json is plain objects outside, and nothing is an object of the module."""
-        return {name: plain(value) for name, value in values.items()} if self._copies else values
+        return {name: _outside(value) for name, value in values.items()} if self._copies else values
 
     def _failed(self, loaded: _LoadedFunction, code: str, error: Exception) -> Outcome:
         at = loaded.site(error.__traceback__)
@@ -358,6 +359,19 @@ class PythonProgram:
 
 
 _CODES = frozenset(code.value for code in ErrorCode)
+_THEMSELVES = frozenset({str, int, Decimal, bool, type(None), float, bytes, date, datetime, timedelta})
+"""Kinds of values that are outside what they are inside."""
+
+
+def _outside(value: Value) -> Value:
+    """`plain`, which is not asked for values that are themselves: a request has little else in it."""
+    kind = type(value)
+    if kind in _THEMSELVES:
+        return value
+    if kind is dict:
+        entries = cast(Mapping[str, Value], value)
+        return {name: each if type(each) in _THEMSELVES else plain(each) for name, each in entries.items()}
+    return plain(value)
 
 
 def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool, bool, bool, bool, int]:
@@ -377,14 +391,6 @@ def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool,
     copies = has_json or bool(callees) or any(map(is_changeable, shown))
     bound = fuel_bound(node, {each: at.fuel_bound for each, at in callees.items()})
     return node.node_id, takes_now(node), node.is_pure(), has_json, copies, bound
-
-
-class _Waiting(Exception):
-    """The generator asks for something: not an end."""
-
-    def __init__(self, request: AskedFor) -> None:
-        super().__init__()
-        self.request = request
 
 
 class _ObserverRaised(Exception):
@@ -407,8 +413,8 @@ class _Budget:
         self._since = time.monotonic()
 
     def wait(self) -> None:
-        if self._seconds is not None:
-            self._seconds -= time.monotonic() - self._since
+        assert self._seconds is not None
+        self._seconds -= time.monotonic() - self._since
 
 
 class PythonExecution:
@@ -430,6 +436,7 @@ class PythonExecution:
         self._inputs = inputs
         self._now = now
         self._budget = _Budget(limits)
+        self._is_timed = limits.seconds is not None
         self._observe = observe
         self._marks: list[tuple[int, Value]] = []
         self._steps: Generator[AskedFor, Any, Any] | None = None
@@ -440,7 +447,8 @@ class PythonExecution:
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         if self._is_done:
             raise ValueError("this execution has ended")
-        self._budget.go()
+        if self._is_timed:
+            self._budget.go()
         try:
             return self._advance(completions)
         except _ObserverRaised as raised_there:
@@ -448,7 +456,8 @@ class PythonExecution:
             assert raised_there.__cause__ is not None
             raise raised_there.__cause__ from None
         finally:
-            self._budget.wait()
+            if self._is_timed:
+                self._budget.wait()
 
     def _advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         if self._asked is None:
@@ -492,44 +501,45 @@ class PythonExecution:
         if program.is_plain:
             return self._done(program.outcome(self._loaded, partial(self._loaded.function, **arguments)))
         self._steps = self._loaded.function(**arguments)
-        return self._move(lambda steps: steps.send(None))
+        return self._move(None, None)
 
     def _go_on(self, asked: AskedFor, completion: Completion) -> Blocked | Done:
-        failure = completion.failure
-        value: object = None
-        if failure is None:
-            value, is_sound = self._accepted(asked, completion.result)
-            failure = None if is_sound else ErrorCode.BAD_RESPONSE.value
-        if failure is None:
-            return self._move(lambda steps: steps.send(value))
-        code = failure
-        return self._move(lambda steps: steps.throw(raised.Raised(code)))
+        if completion.failure is not None:
+            return self._move(None, completion.failure)
+        value, is_sound = self._accepted(asked, completion.result)
+        return self._move(value, None if is_sound else ErrorCode.BAD_RESPONSE.value)
 
     def _accepted(self, asked: AskedFor, result: object) -> tuple[object, bool]:
         """What came back as a value of the type that the step declares, and whether it is one."""
         type_ = self._program.result_type(asked.path)
+        if type(type_) is Primitive:  # as below, without a list of inputs and one of problems for a single value
+            try:
+                return accept(type_, result), True
+            except ValueProblem:
+                return None, False
         values, problems = accept_inputs([("result", type_, None)], {"result": result})
         return values.get("result"), not problems
 
-    def _move(self, move: Callable[[Generator[AskedFor, Any, Any]], AskedFor]) -> Blocked | Done:
-        steps = self._steps
+    def _move(self, value: object, failure: str | None) -> Blocked | Done:
+        """Goes on with the value of what was asked for, or with the code of its failure, until it asks again or ends.
+        This runs for every step."""
+        steps, program = self._steps, self._program
         assert steps is not None
-
-        def run() -> Any:
-            try:
-                request = move(steps)
-            except StopIteration as end:
-                return end.value
-            raise _Waiting(request)
-
         try:
-            return self._done(self._program.outcome(self._loaded, run))
-        except _Waiting as waiting:
-            asked = self._asked = waiting.request
+            asked = steps.send(value) if failure is None else steps.throw(raised.Raised(failure))
+        except StopIteration as end:
+            result = end.value
+        except _ObserverRaised:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it is becomes an outcome
+            return self._done(program.ended(self._loaded, error))
+        else:
+            self._asked = asked
             number, self._requests = self._requests, self._requests + 1
-            arguments = self._program.outside(cast(Mapping[str, Value], asked.arguments))
+            arguments = program.outside(cast(Mapping[str, Value], asked.arguments))
             request = Request(number, asked.path, asked.effect, asked.effect_class, asked.fixed, arguments, asked.key)
             return Blocked((request,))
+        return self._done(program.outcome(self._loaded, lambda: result))
 
     def _done(self, outcome: Outcome) -> Done:
         self._is_done = True

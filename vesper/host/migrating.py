@@ -54,6 +54,8 @@ class MigrationSettings:
     follow_memory: int = 64 << 20
     """Bytes for what waits to be followed."""
     isolation: Literal["none", "process"] = "none"
+    retention: float = 90 * 86_400.0
+    """Seconds for which the evidence of an old definition stays after it was last used."""
     deadline: float = 5.0
     """Seconds after which a direct execution that computes is given up, and Python takes over."""
     webhook: str | None = None
@@ -90,6 +92,7 @@ def read_migration(table: Table, folder: Path) -> MigrationSettings:
         share(table, "follow_cpu", usual.follow_cpu, 0.001, 64.0),
         table.size("follow_memory", usual.follow_memory),
         "process" if table.choice("isolation", ("none", "process"), usual.isolation) == "process" else "none",
+        table.seconds("retention", usual.retention),
         table.seconds("deadline", usual.deadline),
         webhook,
         nodes,
@@ -101,6 +104,8 @@ def read_migration(table: Table, folder: Path) -> MigrationSettings:
         raise table.error("refresh", "from 50ms to 10s is expected")
     if not 1 <= found.hold <= 86_400:
         raise table.error("hold", "from 1s to 1d is expected")
+    if not 86_400 <= found.retention <= 10 * 366 * 86_400:
+        raise table.error("retention", "from 1d to 3660d is expected")
     if not 0.01 <= found.deadline <= 3600:
         raise table.error("deadline", "from 10ms to 1h is expected")
     return found

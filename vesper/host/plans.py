@@ -60,7 +60,10 @@ class Plans:
 
     def of(self, path: str) -> Plan:
         found = self.requests.get(path)
-        return self.requests[_ITERATION.sub("", path)] if found is None else found
+        if found is not None:
+            return found
+        # In a loop. What a called node asks for may have iterations in the middle, too.
+        return self.requests[_ITERATION.sub("", path) if "/" in path else path.partition("[")[0]]
 
 
 class MachineConflict(VesperError, ValueError):

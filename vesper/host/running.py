@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper.effects.performer import NOT_DONE, Ask, EffectFailed
@@ -107,6 +108,7 @@ class Running:
         self._has_changed = any(entry.kind is Kind.INTENT for entry in run.recorded)
         self._references: dict[str, str] = {}
         """What `secret` steps of this execution gave, and the names of the secrets."""
+        self._secret = partial(gate.secret, handles)
         self.on_effect: Callable[[Request, Entry], None] | None = None
         """Told of each request that changed something, once it is settled: for the audit."""
 
@@ -203,9 +205,9 @@ class Running:
     def _complete(self, request: Request) -> Completion:
         plan = self._plans.of(request.path)
         is_read = request.effect_class == "read"
-        # What is asked for stands in the entry of a read; a digest would only cost.
-        digest = "" if is_read else self._digest(request)
         recorded = self._recorded.get(request.path) if self._recorded else None
+        # What is asked for stands in the entry of a read; a digest would only cost. A new INTENT comes with its own.
+        digest = "" if is_read or recorded is None else self._digest(request)
         if recorded is not None:
             known = self._looked_up(request, digest, recorded)
             if known is not None:
@@ -216,6 +218,7 @@ class Running:
             raise _Stopped(LimitHit("cancelled"))
         if intent is None and self._deadline is not None and not plan.in_handler and self._is_late():
             message = "the execution's time was up before this was tried"
+            digest = "" if is_read else self._digest(request)
             return self._settle(request, digest, None, EffectFailed("timeout", message), is_unsent=True)
         if is_read:
             value, failure = self._perform(request, plan, handles, is_repeat=False)
@@ -226,11 +229,11 @@ class Running:
                 return self._settle(request, digest, value, failure)
         else:
             try:
-                self._append(Kind.INTENT, request, digest, _asked(request))
+                digest = self._run.intend(_entry(Kind.INTENT, request, "", _asked(request)))
             except JournalError as error:
                 # What cannot be journalled is not sent. Nothing was written yet: the step fails, the run goes on.
                 failed = EffectFailed(_code(request, "invalid_argument"), f"nothing was sent: {error}")
-                return self._settle(request, digest, None, failed)
+                return self._settle(request, self._digest(request), None, failed)
             self._commit()
             self._has_changed = True
         value, failure = self._perform(request, plan, handles, is_repeat=intent is not None)
@@ -254,6 +257,12 @@ class Running:
     ) -> tuple[object, EffectFailed | None]:
         """The value or the failure, after whatever the policies say."""
         ask = self._ask(request, plan, is_repeat)
+        deadline = None if plan.in_handler else self._deadline
+        if plan.is_once and plan.timeout is None and deadline is None:  # no policy has anything to say
+            try:
+                return self._gate.perform(handles, plan.capabilities, ask, None, is_repeat), None
+            except EffectFailed as failure:
+                return None, failure
 
         def note(decision: Mapping[str, int | str], attempt: int) -> None:
             entry = Entry(Kind.VALUE, f"{request.path}#{attempt}", request.effect, body=decision, at_us=now_us())
@@ -262,7 +271,6 @@ class Running:
         def once(timeout: float | None, is_again: bool) -> object:
             return self._gate.perform(handles, plan.capabilities, ask, timeout, is_again or is_repeat)
 
-        deadline = None if plan.in_handler else self._deadline
         return self._attempts.perform(plan, request.effect_class, once, note, deadline)
 
     def _ask(self, request: Request, plan: Plan, is_repeat: bool) -> Ask:
@@ -277,7 +285,7 @@ class Running:
             request.key,
             None,
             is_repeat,
-            lambda name: self._gate.secret(self._handles, name),
+            self._secret,
             self._references,
         )
 
@@ -290,12 +298,14 @@ class Running:
         body = _asked(request) if is_unsent or is_read else {}
         entry = None
         if failure is None:
+            body["value"] = value
             try:
-                entry = self._append(Kind.RESULT, request, digest, {**body, "value": value})
+                entry = self._append(Kind.RESULT, request, digest, body)
             except JournalError as error:
                 # It happened, and the journal does not take the answer, now or after any crash.
                 failure = EffectFailed(_code(request, "bad_response"), str(error), may_have_happened=not is_read)
                 value = None
+                del body["value"]
         if failure is not None:
             told = {
                 "code": failure.code,
@@ -377,7 +387,7 @@ class Running:
     # -- small parts ------------------------------------------------------------------------------
 
     def _append(self, kind: Kind, request: Request, digest: str, body: Mapping[str, object]) -> Entry:
-        entry = Entry(kind, request.path, request.effect, request.effect_class, request.key, digest, body, now_us())
+        entry = _entry(kind, request, digest, body)
         self._run.append(entry)
         return entry
 
@@ -411,8 +421,13 @@ class Running:
             raise _Stopped(LimitHit("memory_limit_mb"))
 
 
+def _entry(kind: Kind, request: Request, digest: str, body: Mapping[str, object]) -> Entry:
+    return Entry(kind, request.path, request.effect, request.effect_class, request.key, digest, body, now_us())
+
+
 def _asked(request: Request) -> dict[str, object]:
-    return {"fixed": dict(request.fixed), "arguments": dict(request.arguments)}
+    """What an entry says of it. It is written at once: nothing is copied."""
+    return {"fixed": request.fixed, "arguments": request.arguments}
 
 
 def _code(request: Request, wanted: str) -> str:

@@ -95,6 +95,11 @@ class Run(Protocol):
         """Raises `JournalError` for a body that is too large or holds what is no value; nothing is remembered then."""
         ...
 
+    def intend(self, entry: Entry) -> str:
+        """Appends the INTENT of a request with its digest, which it gives back. The body is what the request fixes and
+        its arguments. Raises as `append` and `digest` do."""
+        ...
+
     def audit(self, event: AuditEvent) -> None:
         """Written with the next commit, or not at all."""
         ...

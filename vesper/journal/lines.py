@@ -19,10 +19,18 @@ from vesper.journal.entry import FORMAT, Entry, Kind
 from vesper.journal.errors import JournalError, TooLarge
 from vesper.journal.limits import Limits
 from vesper.journal.sealing import RunKey
-from vesper.journal.typed_json import as_bytes, decode, encode_text
+from vesper.journal.typed_json import EXACT_IN_PYTHON, as_bytes, decode, encode_text
+
+try:
+    from vesper._direct import journal_intent, journal_line
+except ImportError:  # an installation without the Rust engine: every line is written here
+    _HAS_NATIVE = False
+else:
+    _HAS_NATIVE = True
 
 BRANCH = "main"
 """The only branch so far: what was executed. Others are for executions that leave it while somebody debugs."""
+_START = f'[{FORMAT},"{BRANCH}",'
 _quoted = encode_basestring
 
 
@@ -97,6 +105,33 @@ def write_line(entry: Entry, seq: int, key: RunKey | None, limits: Limits) -> tu
         f"{_quoted(entry.effect_class)},{'null' if name is None else _quoted(name)},{_quoted(entry.digest)},"
         f'{entry.at_us},"{form}",{body}]'
     ), blob
+
+
+def native_line(entry: Entry, seq: int, before: bytes, most: int) -> tuple[bytes, bytes] | None:
+    """The line of an entry that is not sealed, and its hash, as the Rust extension writes them: the same, in a fraction
+    of the time, which every step pays. None where it leaves that to `write_line`."""
+    if not _HAS_NATIVE:
+        return None
+    try:
+        return journal_line(
+            _START, before, seq, entry.kind, entry.path, entry.effect, entry.effect_class, entry.key, entry.digest,
+            entry.at_us, entry.body, EXACT_IN_PYTHON, most,
+        )  # fmt: skip
+    except (OverflowError, RecursionError):
+        return None
+
+
+def native_intent(entry: Entry, seq: int, before: bytes, most: int) -> tuple[bytes, bytes, str] | None:
+    """The same for an INTENT, with the digest of its request; both are made of one text of the arguments."""
+    if not _HAS_NATIVE or entry.kind is not Kind.INTENT:
+        return None
+    try:
+        return journal_intent(
+            _START, before, seq, entry.path, entry.effect, entry.effect_class, entry.key, entry.at_us,
+            entry.body["fixed"], entry.body["arguments"], EXACT_IN_PYTHON, most,
+        )  # fmt: skip
+    except (OverflowError, RecursionError):
+        return None
 
 
 def _check_size(entry: Entry, size: int, limits: Limits) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 from vesper.journal.audit import audit_text
 from vesper.journal.batch import Batch, Birth, rows_of
@@ -13,7 +15,7 @@ from vesper.journal.entry import AuditEvent, Entry, Kind
 from vesper.journal.errors import Fenced, JournalError
 from vesper.journal.journal import Status
 from vesper.journal.limits import Limits
-from vesper.journal.lines import Blob, next_hash, write_line
+from vesper.journal.lines import Blob, native_intent, native_line, next_hash, write_line
 from vesper.journal.reading import last_hash
 from vesper.journal.sealing import RunKey
 from vesper.journal.store import Store, fenced
@@ -90,15 +92,33 @@ class StoreRun:
         if self._is_over:
             raise JournalError(f"execution {self._execution} has ended: nothing can be appended to it")
         seq = self._seq + 1
-        line, blob = write_line(entry, seq, self._key, self._limits)
+        written = None if self._key is not None else native_line(entry, seq, self._hash, self._limits.max_inline)
+        if written is None:
+            line, blob = write_line(entry, seq, self._key, self._limits)
+            written = line, next_hash(self._hash, line)
+            if blob is not None:
+                self._blobs.append(blob)
         self._seq = seq
-        self._hash = hash_ = next_hash(self._hash, line)
+        line, self._hash = written
         self._lines.append(line)
-        self._hashes.append(hash_)
-        if blob is not None:
-            self._blobs.append(blob)
+        self._hashes.append(self._hash)
         if entry.kind is Kind.END:
             self._is_over = True
+
+    def intend(self, entry: Entry) -> str:
+        if not self._is_over and self._key is None:
+            seq = self._seq + 1
+            written = native_intent(entry, seq, self._hash, self._limits.max_inline)
+            if written is not None:
+                self._seq = seq
+                line, self._hash, digest = written
+                self._lines.append(line)
+                self._hashes.append(self._hash)
+                return digest
+        body = cast(Mapping[str, Any], entry.body)
+        digest = self.digest(entry.effect, entry.effect_class, body["fixed"], body["arguments"], entry.key)
+        self.append(replace(entry, digest=digest))
+        return digest
 
     def audit(self, event: AuditEvent) -> None:
         self._audit.append(audit_text(event, self._limits.max_body))

@@ -30,6 +30,7 @@ COSTS: dict[str, tuple[str, str, int]] = {
     "an array": ("array<integer>", "[x * 2 FOR x IN xs]", 3),
     "what where passes over counts": ("array<integer>", "[x FOR x IN xs WHERE x > 5]", 3),
     "loops in one another": ("array<integer>", "[sum(x * y FOR y IN xs) FOR x IN xs]", 3 + 9),
+    "ranges in one another": ("integer", "sum(sum(x * y FOR y IN range(0, x)) FOR x IN range(0, length(xs)))", 3 + 3),
     "one after the other": ("integer", "sum(x FOR x IN xs) + sum(x + 1 FOR x IN xs)", 6),
     "a sum of all": ("integer", "sum(x FOR x IN xs)", 3),
     "a count of all": ("integer", "count(x FOR x IN xs)", 3),

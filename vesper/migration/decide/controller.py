@@ -35,6 +35,8 @@ from vesper.migration.decide.state import (
     EngineFaulted,
     Enumerated,
     Event,
+    Forget,
+    Forgotten,
     Generated,
     Kill,
     Latch,
@@ -202,6 +204,8 @@ def _applied(state: State, event: Event, now_us: int) -> Stepped:
             return _latched(state, Latch(Reason.KILL, who, why, now_us))
         case Resume(who, why):
             return _resumed(state, event, who, why, now_us)
+        case Forget(who, why):
+            return _forgotten(state, who, why, now_us)
         case _:
             return state, ()
 
@@ -403,6 +407,17 @@ def _resumed(state: State, event: Resume, who: str, why: str, now_us: int) -> St
     if state.pin is not None and state.pin.mode is Mode.PYTHON_ONLY:
         return state, released
     return _and(released, _changed(state, DEFAULT, Reason.RESUME, who, why, now_us))
+
+
+def _forgotten(state: State, who: str, why: str, now_us: int) -> Stepped:
+    """A node that rose on evidence does not stay there without it. Paths that ever failed keep their price."""
+    gone = (Forgotten(who, why, state.attempt + 1, seen(state, state.mode, state.mode)),)
+    failed = {name for name, each in state.paths.items() if each.attempt > 1 or each.open}
+    if state.mode.level > DEFAULT.level:
+        after, decisions = _and(gone, _fallen(state, DEFAULT, Reason.PERSON, who, why, now_us))
+    else:
+        after, decisions = _fresh(state), gone
+    return replace(after, paths={name: each for name, each in after.paths.items() if name in failed}), decisions
 
 
 # How a mode changes.

@@ -227,13 +227,21 @@ class Resume:
 
 
 @record(frozen=True, slots=True)
+class Forget:
+    """The evidence of an old definition goes. What people and trouble did to the node stays."""
+
+    who: str
+    why: str
+
+
+@record(frozen=True, slots=True)
 class Tick:
     """Time went by."""
 
 
 Event: TypeAlias = (
     Agreed | Generated | Enumerated | Diverged | Unknown | EngineFaulted | RunLost | Noisy | Timed
-    | Close | Promote | Demote | PinTo | Unpin | Kill | Resume | Tick
+    | Close | Promote | Demote | PinTo | Unpin | Kill | Resume | Forget | Tick
 )  # fmt: skip
 
 # What is decided.
@@ -342,6 +350,17 @@ class NoiseFound:
 
 
 @record(frozen=True, slots=True)
+class Forgotten:
+    """The record of evidence that is gone, with what it was."""
+
+    who: str
+    why: str
+    attempt: int
+    """The attempt from now on."""
+    seen: Seen
+
+
+@record(frozen=True, slots=True)
 class Refused:
     """What somebody asked for was not done, and why."""
 
@@ -350,5 +369,6 @@ class Refused:
 
 
 Decision: TypeAlias = (
-    Changed | PathProven | PathDemoted | Latched | Released | PinSet | PinEnded | Closed | NoiseFound | Refused
+    Changed | PathProven | PathDemoted | Latched | Released | PinSet | PinEnded | Closed | NoiseFound | Forgotten
+    | Refused
 )

@@ -17,7 +17,7 @@ _WINDOW = 1.0
 
 
 class Admission:
-    def __init__(self, cpu_share: float, most_bytes: int, clock: object = None) -> None:
+    def __init__(self, cpu_share: float, most_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._share = cpu_share
         self.most_bytes = most_bytes
         """For what waits to be followed."""
@@ -26,7 +26,8 @@ class Admission:
         self._asked = 0
         self._spent = 0.0
         self._followed = 0
-        self._since = time.monotonic()
+        self._clock = clock
+        self._since = clock()
         self._draw = random.Random().random  # one for each process, and salted by the system
         self.chance = 1.0
         self.listeners: list[Callable[[float], None]] = []
@@ -62,7 +63,7 @@ class Admission:
     def adjust(self) -> None:
         """Sets the chance from what following cost since the last time. Called now and then."""
         with self._lock:
-            now = time.monotonic()
+            now = self._clock()
             passed = now - self._since
             if passed < _WINDOW:
                 return

@@ -30,6 +30,7 @@ from vesper.migration.decide.state import (
     Decision,
     Diverged,
     Event,
+    Forget,
     Generated,
     PathDemoted,
     PathState,
@@ -72,6 +73,22 @@ def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: i
         ledger = _Ledger(transaction, key, settings, now_us)
         ledger.happen(Happened(event))
         traffic.keep(transaction, ledger.state, {}, now_us)
+        return ledger.finish()
+
+    return store.transact(key, work)
+
+
+def forget(store: Store, key: NodeKey, event: Forget, settings: Settings, now_us: int) -> Applied:
+    """Takes the evidence of an old definition out of the store: fingerprints, paths, executions that were kept. Its
+    history stays and says so, and so do its divergences; when it was last written is still known."""
+
+    def work(transaction: Transaction) -> Applied:
+        ledger = _Ledger(transaction, key, settings, now_us)
+        ledger.happen(Happened(event))
+        written = transaction.document(traffic.TRAFFIC)
+        transaction.clear()
+        if written is not None:
+            transaction.put_document(traffic.TRAFFIC, written)
         return ledger.finish()
 
     return store.transact(key, work)

@@ -252,6 +252,7 @@ class _Change:
         self._put_divergences: dict[str, str] = {}
         self._put_paths: dict[str, str] = {}
         self._put_documents: dict[str, str] = {}
+        self._is_cleared = False
         self._lines: list[Line] = []
         self._head: tuple[int, str] | None = None
         self._sets: dict[str, _Set] = {}
@@ -331,7 +332,7 @@ class _Change:
     def path(self, path: str) -> str | None:
         if path in self._put_paths:
             return self._put_paths[path]
-        found = self._redis.hget(self._keys.paths, path)
+        found = None if self._is_cleared else self._redis.hget(self._keys.paths, path)
         return None if found is None else decoded(found, self._name)
 
     def put_path(self, path: str, text: str) -> None:
@@ -340,11 +341,16 @@ class _Change:
     def document(self, name: str) -> str | None:
         if name in self._put_documents:
             return self._put_documents[name]
-        found = self._redis.hget(self._keys.documents, name)
+        found = None if self._is_cleared else self._redis.hget(self._keys.documents, name)
         return None if found is None else decoded(found, self._name)
 
     def put_document(self, name: str, text: str) -> None:
         self._put_documents[name] = text
+
+    def clear(self) -> None:
+        self._is_cleared = True
+        self._put_documents.clear()
+        self._put_paths.clear()
 
     def commit(self, has_reserved: bool) -> None:
         """Sends all that was written. Raises `WatchError` where another transaction came first: nothing was done, or
@@ -379,6 +385,8 @@ class _Change:
             yield "RPUSH", keys.history, *(json.dumps([each.number, each.text, each.hash]) for each in self._lines)
         for number, (fingerprint, text) in enumerate(self._put_divergences.items()):
             yield "HSET", keys.divergences, fingerprint, f"{self._turn * _MANY + number}\n{text}"
+        if self._is_cleared:
+            yield "UNLINK", keys.paths, keys.documents
         for path, text in self._put_paths.items():
             yield "HSET", keys.paths, path, text
         for name, text in self._put_documents.items():

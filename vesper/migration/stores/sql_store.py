@@ -282,6 +282,10 @@ class _Change:
     def put_document(self, name: str, text: str) -> None:
         self._run(_PUT_DOCUMENT, self._node, name, text)
 
+    def clear(self) -> None:
+        self._run("DELETE FROM vesper_control_documents WHERE node = ?", self._node)
+        self._run("DELETE FROM vesper_control_paths WHERE node = ?", self._node)
+
     def sweep(self) -> None:
         """Deletes some of what was dropped, where anything is written anyway."""
         if not self._is_changed:

@@ -133,6 +133,10 @@ class Transaction(Protocol):
         """Does not raise the version of the node."""
         ...
 
+    def clear(self) -> None:
+        """Deletes every document, and what every path is."""
+        ...
+
 
 class Store(Protocol):
     """Any number of threads and processes may use it; after a fork the child opens it anew."""

@@ -125,18 +125,19 @@ struct Thread<'a> {
 
 impl<'a> Thread<'a> {
     fn new(program: &'a Program, plan: &'a Plan, terms: &Terms) -> Result<Self, Failed> {
+        let limits = Limits {
+            fuel: planted!("batch.fuel_is_without_limit", terms.limits.fuel, u64::MAX),
+            time: planted!("batch.time_is_without_limit", terms.limits.time, None),
+            ..terms.limits
+        };
         let rows = program
-            .rows(terms.now.clone(), terms.limits)
+            .rows(terms.now.clone(), limits)
             .map_err(|misuse| Failed::Engine(misuse.0))?;
         Ok(Self {
             program,
             plan,
             rows,
-            fuel: if planted!("batch.time_is_without_limit", terms.limits.time.is_some(), false) {
-                0
-            } else {
-                planted!("batch.fuel_is_without_limit", terms.limits.fuel, u64::MAX)
-            },
+            fuel: if limits.time.is_some() { 0 } else { limits.fuel },
             remembered: plan.inputs.iter().map(|_| Remembered::new()).collect(),
         })
     }

@@ -10,6 +10,8 @@ use crate::execution::Completion;
 use crate::parts::Parts;
 use crate::problems::Problems;
 
+mod worded;
+
 /// The key of fingerprints. Nobody who does not know it can aim at two inputs with the same one.
 pub type FingerprintKey = [u8; 16];
 

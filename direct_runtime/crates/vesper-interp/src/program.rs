@@ -19,7 +19,7 @@ use crate::path::{Path, Point, Points};
 use crate::reads::{Ending, Source};
 use crate::run::{Outcome, Stop};
 use crate::tier::{Hot, Report, Tier, Tiering};
-use crate::words::{Express, Shape};
+use crate::words::{Express, Shape, Words};
 
 /// A node and its forms of bytecode, with the nodes that it calls.
 #[derive(Debug)]
@@ -254,6 +254,30 @@ impl Program {
         if let Ok(form) = self.pathed() {
             form.tier.expressed(has_outputs);
         }
+    }
+
+    /// The fingerprint of what a run without a frame has read that went this way and returned: that of `run_pathed` on the
+    /// same inputs. Nothing where these are no words of that form.
+    pub fn fingerprint_of(&self, words: &Words<'_>, path: &Path, key: &FingerprintKey) -> Option<u64> {
+        let form = self.pathed().ok()?;
+        let ending = Ending {
+            path,
+            at: usize::MAX,
+            skipped: &[],
+            is_error: false,
+        };
+        let mut fingerprint = Fingerprint::new(key);
+        let Some(of_code) = &form.code.path else {
+            return Some(fingerprint.finish());
+        };
+        for source in of_code.reads.of(ending).iter() {
+            let Source::Input(place) = source else {
+                return None;
+            };
+            let parts = form.parts.get(*place as usize).unwrap_or(&Parts::Whole);
+            fingerprint.add_worded(*place, words, parts)?;
+        }
+        Some(fingerprint.finish())
     }
 
     /// How the form that says which way a run went is run without a frame, where it can be.

@@ -27,6 +27,7 @@ pub trait Express: Debug + Send + Sync {
     fn shape(&self) -> &Arc<Shape>;
 
     /// Computes the outputs, which are then in the words; false where it gives up. So many units of fuel may be spent.
+    /// The words of the inputs are left as they are: what was read is hashed afterwards.
     fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool;
 
     /// The same for every row of a block that was not left out; each may spend so much.
@@ -275,6 +276,39 @@ pub struct Row<'w, 'a> {
     given: u64,
 }
 
+/// What was put under an input.
+#[derive(Debug)]
+pub(crate) enum Held<'w> {
+    Word(Word<'w>),
+    Rows(RowsHeld<'w>),
+}
+
+/// The records of an array.
+#[derive(Debug)]
+pub(crate) struct RowsHeld<'w> {
+    words: &'w Words<'w>,
+    shape: &'w RowShape,
+    bits: &'w [u64],
+    count: usize,
+}
+
+impl<'w> RowsHeld<'w> {
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many fields each has.
+    pub(crate) fn fields(&self) -> usize {
+        self.shape.fields.len()
+    }
+
+    pub(crate) fn field(&self, number: usize, field: usize) -> Option<Word<'w>> {
+        let (form, at) = *self.shape.fields.get(field)?;
+        let start = number.checked_mul(self.shape.width)? + at;
+        self.words.word(form, self.bits.get(start..)?)
+    }
+}
+
 /// All places up to this number.
 #[inline]
 fn all(count: usize) -> u64 {
@@ -471,16 +505,38 @@ impl<'a> Words<'a> {
     #[inline]
     pub fn output(&self, place: usize) -> Option<Word<'_>> {
         let (form, at) = *self.shape.outputs.get(place)?;
-        let at = self.at.1 + at;
-        let first = *self.results.get(at)?;
+        self.word(form, self.results.get(self.at.1 + at..)?)
+    }
+
+    /// An input as it was put there: a run leaves the words of its inputs as they are.
+    #[inline]
+    pub(crate) fn input(&self, place: usize) -> Option<Held<'_>> {
+        match self.shape.inputs.get(place)? {
+            Given::Value { form, at } => {
+                let words = self.inputs.get(self.at.0 + at..)?;
+                self.word(*form, words).map(Held::Word)
+            }
+            Given::Rows(shape) => {
+                let (count, bits) = self.arrays.get(shape.array)?;
+                Some(Held::Rows(RowsHeld {
+                    words: self,
+                    shape,
+                    bits,
+                    count: *count,
+                }))
+            }
+        }
+    }
+
+    /// The value of this form that these words begin with.
+    #[inline]
+    fn word(&self, form: Form, words: &[u64]) -> Option<Word<'_>> {
+        let first = *words.first()?;
         Some(match form {
             Form::Boolean => Word::Boolean(first != 0),
             Form::Integer => Word::Integer(first.cast_signed()),
             Form::Float => Word::Float(f64::from_bits(first)),
-            Form::Decimal => {
-                let scale = *self.results.get(at + 1)?;
-                Word::Decimal(first.cast_signed(), u16::try_from(scale).ok()?)
-            }
+            Form::Decimal => Word::Decimal(first.cast_signed(), u16::try_from(*words.get(1)?).ok()?),
             Form::Timestamp => Word::Timestamp(first.cast_signed()),
             Form::Date => Word::Date(i32::try_from(first.cast_signed()).ok()?),
             Form::Duration => Word::Duration(first.cast_signed()),

@@ -1,5 +1,6 @@
 //! Shows a compiled node, or compares it with the interpreter: `look ir|clif|asm FILE`, `look compare SEED FILE...`,
-//! `look time ROUNDS FILE INPUT...`. Files are what `vesper compile --emit ir` writes.
+//! `look time ROUNDS FILE INPUT...`. Files are what `vesper compile --emit ir` writes. `look pathed …` shows and times
+//! the form that says which way a run goes: the one that live traffic takes.
 #![allow(
     clippy::print_stdout,
     clippy::expect_used,
@@ -14,23 +15,31 @@ mod compare;
 #[path = "../tests/support/draw.rs"]
 mod draw;
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use vesper_interp::native::run_on;
-use vesper_interp::{Limits, Program};
+use vesper_interp::code::Code;
+use vesper_interp::native::{Native, run_on};
+use vesper_interp::tier::{Compiler, Tiering};
+use vesper_interp::words::Shape;
+use vesper_interp::{Limits, Program, Rules};
 use vesper_jit::{Options, asm, clif, compile};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words.as_slice() {
+    let (is_pathed, words) = match words.as_slice() {
+        ["pathed", rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    match words {
         ["ir", file] => {
-            for (at, instruction) in load(file).plain_code().instructions.iter().enumerate() {
+            for (at, instruction) in code(&load(file), is_pathed).instructions.iter().enumerate() {
                 println!("{at:4} {instruction:?}");
             }
         }
-        ["clif", file] => println!("{}", clif(load(file).plain_code()).unwrap()),
-        ["asm", file] => println!("{}", asm(load(file).plain_code()).unwrap()),
+        ["clif", file] => println!("{}", clif(code(&load(file), is_pathed)).unwrap()),
+        ["asm", file] => println!("{}", asm(code(&load(file), is_pathed)).unwrap()),
         ["compare", seed, rest @ ..] => {
             let seed: u64 = seed.parse().expect("a seed is a number");
             for file in rest {
@@ -47,19 +56,52 @@ fn main() {
                 }
             }
         }
-        ["time", rounds, file] => time(&load(file), rounds.parse().expect("rounds are a number")),
-        _ => println!("look ir|clif|asm FILE; look compare SEED FILE...; look time ROUNDS FILE"),
+        ["time", rounds, file] => {
+            let program = load(file);
+            time(
+                &program,
+                code(&program, is_pathed),
+                rounds.parse().expect("rounds are a number"),
+            );
+        }
+        _ => println!("look [pathed] ir|clif|asm FILE; look compare SEED FILE...; look [pathed] time ROUNDS FILE"),
     }
 }
 
+/// As machine code is made of it: with a compiler at hand, rules that help the interpreter alone are not applied.
 fn load(file: &str) -> Program {
     let bytes = std::fs::read(file).expect("a file of IR");
-    Program::load(&bytes).unwrap_or_else(|why| panic!("{file}: {why}"))
+    let tiering = Arc::new(Tiering {
+        compiler: Box::new(Nobody),
+        is_eager: false,
+        calls: u32::MAX,
+        operations: u64::MAX,
+        max_bytes: 0,
+        clock: || 0,
+    });
+    Program::load_tiered(&bytes, &[], Rules::ALL, Some(tiering)).unwrap_or_else(|why| panic!("{file}: {why}"))
+}
+
+/// What is shown is compiled by who shows it.
+#[derive(Debug)]
+struct Nobody;
+
+impl Compiler for Nobody {
+    fn compile(&self, _: &Code, _: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String> {
+        Err("nothing is compiled in the background here".to_owned())
+    }
+}
+
+fn code(program: &Program, is_pathed: bool) -> &Code {
+    if is_pathed {
+        program.pathed_code().expect("a pathed form")
+    } else {
+        program.plain_code()
+    }
 }
 
 /// The best of many short rounds of each, in turn.
-fn time(program: &Program, rounds: usize) {
-    let code = program.plain_code();
+fn time(program: &Program, code: &Code, rounds: usize) {
     let before = Instant::now();
     let native = compile(code, None, &Options::default()).expect("a node that compiles");
     println!(

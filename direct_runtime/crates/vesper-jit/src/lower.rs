@@ -20,7 +20,9 @@ use crate::runtime::{Entry, Exit, FAULTED, Kept, REFUSED, Site, answer};
 mod decimals;
 mod exits;
 mod loops;
+mod masks;
 mod numbers;
+mod rounds;
 mod selects;
 mod sites;
 mod words;
@@ -29,6 +31,7 @@ pub(crate) use words::{Called, Wordly};
 
 use exits::Late;
 use loops::InStep;
+use rounds::Counted;
 
 /// Functions of this crate that compiled code calls.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +103,12 @@ pub(crate) struct Lower<'a, 'b> {
     is_proven: bool,
     /// What is kept of the fuel of loops that take it in step with their items, by the place of the range.
     in_step: HashMap<usize, InStep>,
+    /// Choices of such loops that are counted.
+    counted: Vec<Counted>,
+    /// Where the last of these were, as long as one is always followed by the next.
+    chain: Vec<usize>,
+    /// The block behind the choice that was written last, where one comes to it from there alone.
+    follows: Option<Block>,
 }
 
 /// One side of a choice: whether it is taken, and what it has computed so far.
@@ -174,6 +183,9 @@ impl<'a, 'b> Lower<'a, 'b> {
             words: without_frame.map(|(shape, call)| Wordly::new(shape, call, entry)),
             is_proven: false,
             in_step: HashMap::new(),
+            counted: Vec::new(),
+            chain: Vec::new(),
+            follows: None,
         };
         for start in plan.blocks.keys() {
             let block = lower.builder.create_block();
@@ -238,6 +250,9 @@ impl<'a, 'b> Lower<'a, 'b> {
     /// One block of bytecode.
     fn block(&mut self, start: usize, state: State) -> Result<(), NotCompiled> {
         let block = self.block_at(start)?;
+        if self.follows.take() != Some(block) {
+            self.chain.clear();
+        }
         self.builder.switch_to_block(block);
         self.state = state;
         self.at = start;
@@ -319,8 +334,10 @@ impl<'a, 'b> Lower<'a, 'b> {
                 }
             }
             Instruction::Jump { to } => {
-                let to = self.edge(to as usize)?;
-                self.builder.ins().jump(to, &NONE);
+                let block = self.edge(to as usize)?;
+                if !self.next_round(to as usize, block) {
+                    self.builder.ins().jump(block, &NONE);
+                }
                 return Ok(true);
             }
             Instruction::JumpIfTrue { condition, to } => {

@@ -10,13 +10,17 @@ use pyo3::types::{
     PyTzInfo, PyTzInfoAccess,
 };
 use vesper_interp::problems::Path;
+use vesper_interp::words::{Word, Words};
 use vesper_ir::{Type, Value};
 
 use crate::composed::Conversion;
-use crate::decimals::decimals;
+use crate::decimals::{Decimals, decimals};
+use crate::dicts::Layout;
+use crate::express::text;
 use crate::gather::gather;
 use crate::outcome::Named;
 use crate::shapes::{Parts, Shape};
+use crate::swift::integer;
 
 /// The outputs in declared order; nothing where they are not exactly what they should be.
 pub(crate) fn exact_outputs(named: &Named, object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Value>>> {
@@ -67,6 +71,60 @@ pub(crate) fn are_outputs(named: &Named, values: &[Value], object: &Bound<'_, Py
         }
     }
     Ok(true)
+}
+
+/// The same for a run without a frame, whose outputs are in words; nothing where that is not looked at here. Runs no code of
+/// Python: the texts of the words are borrowed.
+pub(crate) fn are_words(
+    named: &Named,
+    layout: Layout,
+    words: &Words<'_>,
+    object: &Bound<'_, PyAny>,
+) -> Option<bool> {
+    let dict = exact_dict(object)?;
+    let entries = layout.entries(dict.as_borrowed())?;
+    if entries.len() != named.names.len() {
+        return None;
+    }
+    let decimals = decimals(object.py()).ok()?;
+    for (place, ((entry, name), shape)) in entries.iter().zip(&named.names).zip(&named.shapes).enumerate() {
+        let object = entry.under(name.bind(object.py()))?;
+        if !is_word(shape, words.output(place)?, &object, decimals)? {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
+fn is_word(shape: &Shape, word: Word<'_>, object: &Bound<'_, PyAny>, decimals: &Decimals) -> Option<bool> {
+    let is_text = |expected: &str| text(object.as_borrowed()).is_some_and(|given| given == expected);
+    Some(match (word, &shape.parts) {
+        (Word::Decimal(coefficient, scale), _) => match decimals.short(object) {
+            // The sign of a zero is not in the number.
+            Some((0, _)) if !decimals.is_plain(object) => false,
+            given => given? == (coefficient, scale),
+        },
+        (Word::Member(member), Parts::Enum(names)) => {
+            let name = names.get(member.0 as usize)?;
+            name.is(object) || is_text(name.bind(object.py()).to_str().ok()?)
+        }
+        (Word::Boolean(value), _) => {
+            object.is_exact_instance_of::<PyBool>()
+                && object
+                    .cast::<PyBool>()
+                    .is_ok_and(|given| given.is_true() == value)
+        }
+        (Word::Integer(value), _) => integer(object.as_borrowed())? == value,
+        (Word::Float(value), _) => {
+            object.is_exact_instance_of::<PyFloat>()
+                && object.cast::<PyFloat>().is_ok_and(|given| {
+                    let given = given.value();
+                    given.to_bits() == value.to_bits() || (given.is_nan() && value.is_nan())
+                })
+        }
+        (Word::Text(value), Parts::None) => is_text(value),
+        _ => return None,
+    })
 }
 
 /// Whether an object is exactly this value. Goes as deep as the type does, which is limited.

@@ -135,6 +135,35 @@ impl Program {
         outputs
     }
 
+    /// Runs the form that says which way it goes, and shows its words to `look`, which runs no code of Python. Nothing where
+    /// the run or `look` gives up.
+    #[inline]
+    pub(crate) fn looked_at_expressly<T>(
+        &self,
+        py: Python<'_>,
+        inputs: Borrowed<'_, '_, PyAny>,
+        look: impl FnOnce(&Words<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let way = self.expressway();
+        let express = self.compiled().express_pathed()?;
+        let dict = inputs.cast::<PyDict>().ok()?;
+        if !way.is_plain {
+            return None;
+        }
+        let mut reader = Reader {
+            decimals: decimals(py).ok()?,
+            layout: way.layout,
+            rows: 0,
+        };
+        let mut kept = take(&way.pathed, py, express);
+        let has_run =
+            self.read(&mut reader, dict, express, &mut kept.words) && express.run(&mut kept.words, MOST_FUEL);
+        let seen = has_run.then(|| look(&kept.words)).flatten();
+        put_back(&way.pathed, py, kept, reader.rows);
+        self.compiled().expressed_pathed(seen.is_some());
+        seen
+    }
+
     #[inline]
     fn run_expressly<'py>(
         &self,
@@ -582,7 +611,7 @@ fn member(shape: &Shape, object: Borrowed<'_, '_, PyAny>) -> Option<u32> {
 
 /// The text of an exact string, unless it is no Unicode. Whoever has it lets no code of Python run.
 #[inline]
-fn text<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
+pub(crate) fn text<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
     if object.get_type_ptr() != PyString::type_object_raw(object.py()) {
         return None;
     }

@@ -21,6 +21,8 @@ use crate::route::{IS_CHECKED, LOOKED_AT};
 #[derive(Clone)]
 pub(crate) struct Job {
     pub(crate) inputs: Vec<Value>,
+    /// When it began, where that counts.
+    pub(crate) now: Option<Value>,
     pub(crate) outputs: Vec<Value>,
     /// Its nanoseconds, where they were measured.
     pub(crate) python: Option<u64>,
@@ -31,6 +33,7 @@ pub(crate) struct Job {
 impl Job {
     pub(crate) fn new(
         inputs: Vec<Value>,
+        now: Option<Value>,
         outputs: Vec<Value>,
         python: Option<u64>,
         key: FingerprintKey,
@@ -38,6 +41,7 @@ impl Job {
         let bytes = bytes_of(&inputs) + bytes_of(&outputs) + size_of::<Self>();
         Self {
             inputs,
+            now,
             outputs,
             python,
             key,
@@ -185,7 +189,7 @@ impl Follower {
     fn follow(&self, job: Job) {
         let begun = Instant::now();
         let kept = job.inputs.clone();
-        let ran = self.run(job.inputs, &job.key);
+        let ran = self.run(job.inputs, job.now.clone(), &job.key);
         let took = nanoseconds(begun);
         let job = Job { inputs: kept, ..job };
         let mut broke = None;
@@ -221,11 +225,16 @@ impl Follower {
         });
     }
 
-    fn run(&self, inputs: Vec<Value>, key: &FingerprintKey) -> Result<(Outcome, Path, u64), String> {
+    fn run(
+        &self,
+        inputs: Vec<Value>,
+        now: Option<Value>,
+        key: &FingerprintKey,
+    ) -> Result<(Outcome, Path, u64), String> {
         let program = self.program.get().compiled();
         self.flight.get().enter();
         let ran = guarded(|| {
-            let ran = program.run_pathed(inputs, None, self.limits, key);
+            let ran = program.run_pathed(inputs, now, self.limits, key);
             (ran.outcome, ran.path, ran.fingerprint)
         });
         self.flight.get().leave();
@@ -234,7 +243,7 @@ impl Follower {
 
     /// Whether the engine agrees with itself.
     fn is_same_again(&self, job: &Job, path: &Path, fingerprint: u64) -> bool {
-        let again = self.run(job.inputs.clone(), &job.key);
+        let again = self.run(job.inputs.clone(), job.now.clone(), &job.key);
         again.is_ok_and(|(outcome, its_path, its_fingerprint)| {
             matches!(outcome, Outcome::Returned(values) if are_same(&values, &job.outputs))
                 && its_path == *path

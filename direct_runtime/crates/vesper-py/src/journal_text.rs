@@ -19,31 +19,43 @@ static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 #[pyfunction]
 #[pyo3(signature = (value, other, /))]
 pub fn journal_text(value: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    let mut writer = Writer {
-        text: String::with_capacity(256),
-        decimal: DECIMAL.import(value.py(), "decimal", "Decimal")?,
-        other,
-    };
+    let mut writer = Writer::new(value.py(), other, MAX_BYTES)?;
     Ok(writer.value(value, 0)?.then_some(writer.text))
 }
 
-struct Writer<'a, 'py> {
-    text: String,
+pub struct Writer<'a, 'py> {
+    pub text: String,
+    /// True where `other` wrote a json, or something that looks like one.
+    pub has_json: bool,
+    /// Where it gives up: about so many bytes.
+    most: usize,
     decimal: &'a Bound<'py, PyType>,
     other: &'a Bound<'py, PyAny>,
 }
 
+impl<'a, 'py> Writer<'a, 'py> {
+    pub fn new(py: Python<'py>, other: &'a Bound<'py, PyAny>, most: usize) -> PyResult<Self> {
+        Ok(Self {
+            text: String::with_capacity(256),
+            has_json: false,
+            most: most.min(MAX_BYTES),
+            decimal: DECIMAL.import(py, "decimal", "Decimal")?,
+            other,
+        })
+    }
+}
+
 impl Writer<'_, '_> {
     /// False where the value is left to others as a whole.
-    fn value(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
-        if depth > MAX_DEPTH || self.text.len() > MAX_BYTES {
+    pub fn value(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
+        if depth > MAX_DEPTH || self.text.len() > self.most {
             return Ok(false);
         }
         if let Ok(text) = value.cast_exact::<PyString>() {
             let Ok(text) = text.to_str() else {
                 return Ok(false);
             };
-            self.quote(text);
+            push_quoted(&mut self.text, text);
         } else if value.is_none() {
             self.text.push_str("null");
         } else if let Ok(truth) = value.cast_exact::<PyBool>() {
@@ -74,6 +86,7 @@ impl Writer<'_, '_> {
             let Ok(text) = text.cast::<PyString>()?.to_str() else {
                 return Ok(false);
             };
+            self.has_json |= text.contains("{\"$json\":");
             self.text.push_str(text);
         }
         Ok(true)
@@ -101,7 +114,7 @@ impl Writer<'_, '_> {
             if position > 0 {
                 self.text.push(',');
             }
-            self.quote(name);
+            push_quoted(&mut self.text, name);
             self.text.push(':');
             if !self.value(item, depth + 1)? {
                 return Ok(false);
@@ -124,31 +137,31 @@ impl Writer<'_, '_> {
         self.text.push(']');
         Ok(true)
     }
+}
 
-    /// A JSON string in which only what must be escaped is.
-    fn quote(&mut self, text: &str) {
-        self.text.push('"');
-        let mut from = 0;
-        for (at, byte) in text.bytes().enumerate() {
-            if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-                continue;
-            }
-            self.text.push_str(text.get(from..at).unwrap_or_default());
-            from = at + 1;
-            match byte {
-                b'"' => self.text.push_str("\\\""),
-                b'\\' => self.text.push_str("\\\\"),
-                b'\n' => self.text.push_str("\\n"),
-                b'\r' => self.text.push_str("\\r"),
-                b'\t' => self.text.push_str("\\t"),
-                0x08 => self.text.push_str("\\b"),
-                0x0c => self.text.push_str("\\f"),
-                other => {
-                    let _ = write!(self.text, "\\u{other:04x}");
-                }
+/// A JSON string in which only what must be escaped is.
+pub fn push_quoted(to: &mut String, text: &str) {
+    to.push('"');
+    let mut from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        to.push_str(text.get(from..at).unwrap_or_default());
+        from = at + 1;
+        match byte {
+            b'"' => to.push_str("\\\""),
+            b'\\' => to.push_str("\\\\"),
+            b'\n' => to.push_str("\\n"),
+            b'\r' => to.push_str("\\r"),
+            b'\t' => to.push_str("\\t"),
+            0x08 => to.push_str("\\b"),
+            0x0c => to.push_str("\\f"),
+            other => {
+                let _ = write!(to, "\\u{other:04x}");
             }
         }
-        self.text.push_str(text.get(from..).unwrap_or_default());
-        self.text.push('"');
     }
+    to.push_str(text.get(from..).unwrap_or_default());
+    to.push('"');
 }

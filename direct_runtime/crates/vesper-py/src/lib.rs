@@ -31,6 +31,7 @@ mod follower;
 )]
 mod gather;
 mod gathered;
+mod journal_line;
 mod journal_text;
 mod json;
 mod outcome;
@@ -120,6 +121,8 @@ mod _direct {
     use super::faults;
     #[pymodule_export]
     use super::flight::Flight;
+    #[pymodule_export]
+    use super::journal_line::{journal_intent, journal_line};
     #[pymodule_export]
     use super::journal_text::journal_text;
     #[pymodule_export]

@@ -7,22 +7,28 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
-use vesper_interp::guard::guarded;
-use vesper_interp::{FingerprintKey, Limits, Outcome, Path, Room};
-use vesper_ir::Value;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use vesper_interp::{FingerprintKey, Limits, Path};
+use vesper_ir::Type;
 
-use crate::exact::{are_outputs, are_same, exact_outputs};
+use crate::convert::to_python;
 use crate::flight::Flight;
-use crate::follower::{self, Follower, Handed, Job, nanoseconds};
+use crate::follower::{self, Follower, Handed};
 use crate::gathered::{Gathered, Mixed, Wanted, lock};
-use crate::program::{Program, as_dict, fingerprint_key};
-use crate::watch::{WATCH, watched_within};
+use crate::program::{Program, fingerprint_key};
+use crate::watch::WATCH;
+
+mod beside;
+#[allow(
+    unsafe_code,
+    reason = "is called by Python without PyO3 between, and calls it so"
+)]
+mod serve;
 
 /// One in so many agreements is run again, to see whether the engine agrees with itself.
 pub(crate) const IS_CHECKED: u64 = 50;
@@ -62,6 +68,8 @@ pub(crate) struct Route {
     program: Py<Program>,
     /// The generated function.
     reference: Py<PyAny>,
+    /// By what name it takes the time of its start, if it does.
+    now_named: Py<PyTuple>,
     /// True where what the function raises is what the caller should see.
     is_bare: bool,
     /// Does a request as it was planned, from the beginning.
@@ -152,16 +160,12 @@ impl Route {
         keeps: bool,
     ) -> PyResult<Self> {
         program.get().refuse_effects()?;
-        if program.get().compiled().uses_now() {
-            return Err(PyValueError::new_err(
-                "the node uses now: its calls are not routed here",
-            ));
-        }
         let deadline = Duration::try_from_secs_f64(deadline)
             .map_err(|_| PyValueError::new_err("the deadline is a number of seconds that is not negative"))?;
         Ok(Self {
             program,
             reference,
+            now_named: PyTuple::new(py, ["now"])?.unbind(),
             is_bare,
             slow,
             hand_over,
@@ -188,15 +192,29 @@ impl Route {
     }
 
     /// The outputs of an execution on these inputs; what ends otherwise is raised.
-    #[pyo3(signature = (inputs, /))]
-    fn call<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let mode = self.mode.load(Ordering::Relaxed);
-        match mode {
-            PYTHON_ONLY => self.python(py, mode, inputs),
-            DIRECT_ONLY if self.draw() >= self.sample.load(Ordering::Relaxed) => self.direct(py, inputs),
-            SHADOW_DIRECT | DUAL_VERIFY | DIRECT_ONLY => self.followed(py, mode, inputs),
-            _ => self.slowly(py, Plan::Open, inputs),
+    #[getter]
+    fn call<'py>(route: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        if route.get().program.get().compiled().uses_now() {
+            return route.getattr("call_at");
         }
+        serve::CALL.bind(route.as_any())
+    }
+
+    /// The same of a node that needs the time of its start.
+    #[pyo3(signature = (inputs, /, *, now))]
+    fn call_at<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.serve(
+            py,
+            serve::Asked {
+                inputs,
+                now: Some(now),
+            },
+        )
     }
 
     /// Where the node stands: its mode by number, the paths that are trusted (None for all), the key of fingerprints,
@@ -271,7 +289,11 @@ impl Route {
             let program = self.program.get();
             let inputs = program.shown_inputs(py, &job.inputs)?;
             let outputs = program.shown().returned(py, &job.outputs)?;
-            shown.append((inputs, outputs, job.python, is_chosen, broke.as_deref()))?;
+            let now = match &job.now {
+                Some(now) => Some(to_python(py, &program.shapes().of(py, &Type::Timestamp), now)?),
+                None => None,
+            };
+            shown.append((inputs, outputs, job.python, is_chosen, broke.as_deref(), now))?;
         }
         (
             agreed,
@@ -383,315 +405,6 @@ impl Route {
             count(counter);
         }
     }
-
-    fn slowly<'py>(
-        &self,
-        py: Python<'py>,
-        plan: Plan,
-        inputs: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.slow.bind(py).call1((plan as u8, inputs))
-    }
-
-    #[inline]
-    fn python<'py>(
-        &self,
-        py: Python<'py>,
-        mode: u8,
-        inputs: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.served(mode, false);
-        let result = self.reference.bind(py).call1((inputs,));
-        match result {
-            Err(error) if !self.is_bare && error.is_instance_of::<PyException>(py) => {
-                self.slowly(py, Plan::Python, inputs)
-            }
-            result => result,
-        }
-    }
-
-    #[inline]
-    fn direct<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let Ok(dict) = as_dict(inputs) else {
-            return self.slowly(py, Plan::Direct, inputs);
-        };
-        let program = self.program.get();
-        let flight = self.flight.get();
-        flight.enter();
-        match guarded(|| program.expressly_by(py, inputs.as_borrowed(), |path| self.trusts(path))) {
-            Ok(Some(outputs)) => {
-                flight.leave();
-                self.served(DIRECT_ONLY, true);
-                return Ok(outputs.into_any());
-            }
-            Ok(None) => {}
-            Err(message) => {
-                flight.leave();
-                self.broke(py, inputs, &message)?;
-                return self.slowly(py, Plan::Direct, inputs);
-            }
-        }
-        // Inputs as most callers give them, in the room of the node; for others from the beginning, by all the rules.
-        if let Some(mut room) = program.pathed_room(py) {
-            let ran = guarded(|| program.run_taken(py, &mut room, dict, Some(self.deadline)));
-            if !matches!(ran, Ok(Ok(None))) {
-                flight.leave();
-                return self.in_room(py, inputs, room, ran);
-            }
-            room.clear();
-            program.put_back_pathed(py, room);
-        }
-        let ran = match program.converted_pathed(dict) {
-            Ok(Ok(Ok(frame))) => {
-                let run = || guarded(|| program.compiled().run_unhashed(frame, None, limits()));
-                watched_within(py, Some(self.deadline), run).map(|ran| ran.map(Some))
-            }
-            Ok(Ok(Err(_))) => Ok(Ok(None)),
-            Ok(Err(error)) => Err(error),
-            Err(message) => Ok(Err(message)),
-        };
-        flight.leave();
-        match ran {
-            Ok(Ok(Some((Outcome::Returned(values), path)))) if self.trusts(&path) => {
-                self.served(DIRECT_ONLY, true);
-                return Ok(program.shown().returned(py, &values)?.into_any());
-            }
-            Ok(Ok(Some((Outcome::Fault(what), _)))) => self.broke(py, inputs, what)?,
-            Ok(Ok(_)) => {}
-            Ok(Err(message)) => self.broke(py, inputs, &message)?,
-            Err(error) if error.is_instance_of::<PyException>(py) => {}
-            Err(error) => return Err(error),
-        }
-        self.slowly(py, Plan::Direct, inputs)
-    }
-
-    /// What becomes of a run in the room of the node; the outer error is what it panicked with.
-    #[inline]
-    fn in_room<'py>(
-        &self,
-        py: Python<'py>,
-        inputs: &Bound<'py, PyAny>,
-        mut room: Box<Room>,
-        ran: Result<PyResult<Option<Outcome>>, String>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let program = self.program.get();
-        match ran {
-            Ok(Ok(Some(Outcome::Returned(_)))) if self.trusts(&program.compiled().path_in(&room)) => {
-                self.served(DIRECT_ONLY, true);
-                let outputs = program.outputs_of(py, &room);
-                room.clear();
-                program.put_back_pathed(py, room);
-                return outputs.map(Bound::into_any);
-            }
-            Ok(Ok(Some(Outcome::Fault(what)))) => self.broke(py, inputs, what)?,
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) if error.is_instance_of::<PyException>(py) => {}
-            Ok(Err(error)) => return Err(error),
-            Err(message) => self.broke(py, inputs, &message)?,
-        }
-        self.slowly(py, Plan::Direct, inputs)
-    }
-
-    #[cold]
-    fn broke(&self, py: Python<'_>, inputs: &Bound<'_, PyAny>, what: &str) -> PyResult<()> {
-        self.hand_over
-            .bind(py)
-            .call1((inputs, py.None(), py.None(), false, what))?;
-        Ok(())
-    }
-
-    #[inline]
-    fn followed<'py>(
-        &self,
-        py: Python<'py>,
-        mode: u8,
-        inputs: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        count(&self.asked);
-        let admission = self.admission.load(Ordering::Relaxed);
-        if admission != u64::MAX && self.draw() >= admission {
-            return self.python(py, mode, inputs);
-        }
-        let chance = self.draw();
-        // Reading the clock costs as much as a tenth of a short node: while none was long lately, some are timed.
-        let watchful = self.watchful.load(Ordering::Relaxed);
-        let begun = (watchful > 0 || chance.is_multiple_of(TIMED)).then(Instant::now);
-        let outputs = match self.reference.bind(py).call1((inputs,)) {
-            Ok(outputs) => outputs,
-            Err(error) if error.is_instance_of::<PyException>(py) => {
-                return self.slowly(py, Plan::Followed, inputs);
-            }
-            Err(error) => return Err(error),
-        };
-        let python = begun.map(nanoseconds);
-        if let Some(python) = python {
-            let left = if python >= SHORT {
-                WATCHFUL
-            } else {
-                watchful.saturating_sub(1)
-            };
-            self.watchful.store(left, Ordering::Relaxed);
-        }
-        self.served(mode, false);
-        let seen = match python {
-            Some(python) if python >= SHORT => self.put_aside(inputs, &outputs, python),
-            python => self.follow(py, inputs, &outputs, python, chance),
-        };
-        match seen {
-            Ok(Seen::Done) => {}
-            Ok(Seen::Handed { is_chosen, broke }) => {
-                let handed = (inputs, &outputs, python, is_chosen, broke);
-                self.hand_over.bind(py).call1(handed)?;
-            }
-            Err(error) if error.is_instance_of::<PyException>(py) => {
-                let handed = (inputs, &outputs, python, false, py.None());
-                self.hand_over.bind(py).call1(handed)?;
-            }
-            Err(error) => {
-                lock(&self.own).gathered.lost += 1;
-                return Err(error);
-            }
-        }
-        Ok(outputs)
-    }
-
-    /// Runs the direct engine beside a short execution that returned, and compares.
-    fn follow(
-        &self,
-        py: Python<'_>,
-        inputs: &Bound<'_, PyAny>,
-        outputs: &Bound<'_, PyAny>,
-        python: Option<u64>,
-        chance: u64,
-    ) -> PyResult<Seen> {
-        let begun = chance.is_multiple_of(TIMED).then(Instant::now);
-        let key = self.key();
-        let dict = as_dict(inputs)?;
-        let (values, path, fingerprint) = match self.run(py, dict, &key)? {
-            Ran::Returned(values, path, fingerprint) => (values, path, fingerprint),
-            Ran::Otherwise => return Ok(HANDED),
-            Ran::Broke(what) => {
-                return Ok(Seen::Handed {
-                    is_chosen: false,
-                    broke: Some(what),
-                });
-            }
-        };
-        let took = begun.map(nanoseconds);
-        if !are_outputs(self.program.get().outputs(), &values, outputs)? {
-            return Ok(HANDED);
-        }
-        if fingerprint.is_multiple_of(IS_CHECKED) {
-            match self.run(py, dict, &key)? {
-                Ran::Returned(others, again, its)
-                    if again == path && its == fingerprint && are_same(&others, &values) => {}
-                _ => return Ok(HANDED),
-            }
-        }
-        // Other bits than those that the times are drawn by.
-        let is_chosen = (chance >> 8).is_multiple_of(LOOKED_AT);
-        let mut own = lock(&self.own);
-        let is_wanted =
-            own.handed.len() < MOST_HANDED && (is_chosen || own.wanted.wants(&path, fingerprint, self.keeps));
-        if is_wanted {
-            drop(own);
-            return Ok(self.put_by(dict, values, python, is_chosen));
-        }
-        own.gathered.agree(&path, fingerprint);
-        if let (Some(took), Some(begun)) = (took, begun) {
-            own.gathered.time(python, Some(took));
-            own.gathered.cost(nanoseconds(begun), TIMED);
-        }
-        Ok(Seen::Done)
-    }
-
-    /// Keeps an agreement for Python, which comes round for it: the caller does not wait for that.
-    fn put_by(
-        &self,
-        inputs: &Bound<'_, PyDict>,
-        outputs: Vec<Value>,
-        python: Option<u64>,
-        is_chosen: bool,
-    ) -> Seen {
-        let Ok(Ok(Ok(frame))) = self.program.get().converted_pathed(inputs) else {
-            return HANDED;
-        };
-        let job = Job::new(frame, outputs, python, self.key());
-        lock(&self.own).handed.push(Handed {
-            job,
-            is_chosen,
-            broke: None,
-        });
-        Seen::Done
-    }
-
-    fn run(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>, key: &FingerprintKey) -> PyResult<Ran> {
-        let program = self.program.get();
-        let flight = self.flight.get();
-        flight.enter();
-        let ran = match program.converted_pathed(inputs) {
-            Ok(Ok(Ok(frame))) => {
-                let run = || guarded(|| program.compiled().run_pathed(frame, None, limits(), key));
-                watched_within(py, Some(self.deadline), run).map(|ran| ran.map(Some))
-            }
-            Ok(Ok(Err(_))) => Ok(Ok(None)),
-            Ok(Err(error)) => Err(error),
-            Err(message) => Ok(Err(message)),
-        };
-        flight.leave();
-        Ok(match ran? {
-            Ok(Some(ran)) => match ran.outcome {
-                Outcome::Returned(values) => Ran::Returned(values, ran.path, ran.fingerprint),
-                Outcome::Fault(what) => Ran::Broke(what.to_owned()),
-                _ => Ran::Otherwise,
-            },
-            Ok(None) => Ran::Otherwise,
-            Err(message) => Ran::Broke(message),
-        })
-    }
-
-    /// Copies what an execution had and came to, for the thread.
-    fn put_aside(
-        &self,
-        inputs: &Bound<'_, PyAny>,
-        outputs: &Bound<'_, PyAny>,
-        python: u64,
-    ) -> PyResult<Seen> {
-        let program = self.program.get();
-        let frame = match program.converted_pathed(as_dict(inputs)?) {
-            Ok(Ok(Ok(frame))) => frame,
-            Ok(Ok(Err(_))) => return Ok(HANDED),
-            Ok(Err(error)) => return Err(error),
-            Err(what) => {
-                return Ok(Seen::Handed {
-                    is_chosen: false,
-                    broke: Some(what),
-                });
-            }
-        };
-        let Some(expected) = exact_outputs(program.outputs(), outputs)? else {
-            return Ok(HANDED);
-        };
-        let job = Job::new(frame, expected, Some(python), self.key());
-        self.thread(inputs.py())?.put(job);
-        Ok(Seen::Done)
-    }
-
-    fn thread(&self, py: Python<'_>) -> PyResult<Arc<Follower>> {
-        let mut follower = lock(&self.follower);
-        if let Some(found) = &*follower {
-            return Ok(Arc::clone(found));
-        }
-        let program = self.program.clone_ref(py);
-        let made = Follower::start(
-            program,
-            self.thread_flight.clone_ref(py),
-            self.deadline,
-            self.most_bytes,
-            self.keeps,
-        )?;
-        Ok(Arc::clone(follower.insert(made)))
-    }
 }
 
 fn word(bytes: &[u8]) -> u64 {
@@ -715,25 +428,6 @@ fn seed(py: Python<'_>) -> PyResult<u64> {
 )]
 fn below(share: f64) -> u64 {
     (share * 18_446_744_073_709_551_616.0) as u64
-}
-
-/// What came of following.
-enum Seen {
-    /// It is counted, or will be.
-    Done,
-    /// Python should see it itself.
-    Handed { is_chosen: bool, broke: Option<String> },
-}
-
-const HANDED: Seen = Seen::Handed {
-    is_chosen: false,
-    broke: None,
-};
-
-enum Ran {
-    Returned(Vec<Value>, Path, u64),
-    Otherwise,
-    Broke(String),
 }
 
 /// No clock: the watch has one for runs that are not short.

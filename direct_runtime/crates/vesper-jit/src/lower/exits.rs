@@ -11,8 +11,8 @@ pub(super) struct Late {
     pub(super) block: Block,
     pub(super) kept: Vec<Kept>,
     pub(super) then: Then,
-    /// The loop that it is in, where the fuel is known by that.
-    in_step: Option<InStep>,
+    /// The loop that it is in, where the fuel is known by that, and the instruction that comes next.
+    pub(super) in_step: Option<(InStep, usize)>,
 }
 
 pub(super) enum Then {
@@ -20,6 +20,8 @@ pub(super) enum Then {
     Leave(usize),
     /// On to this block, with what was saved in the frame.
     GoOn(Block),
+    /// On to the block behind a loop, with what was saved read back.
+    Behind(Block),
 }
 
 impl Lower<'_, '_> {
@@ -77,7 +79,7 @@ impl Lower<'_, '_> {
             block,
             kept,
             then: Then::Leave(number),
-            in_step: self.around(),
+            in_step: self.around().map(|in_step| (in_step, next)),
         });
         block
     }
@@ -119,14 +121,22 @@ impl Lower<'_, '_> {
                 in_step,
             } = late;
             self.builder.switch_to_block(block);
-            if let Some(in_step) = in_step {
+            if let Some((in_step, next)) = in_step {
                 let fuel = self.fuel_in_step(in_step);
                 self.builder.def_var(self.fuel, fuel);
+                self.write_counted(in_step, next);
             }
             for kept in &kept {
-                self.store(*kept);
+                match then {
+                    Then::Behind(_) => planted!("jit.loop_gives_old_values", self.store(*kept), ()),
+                    _ => self.store(*kept),
+                }
             }
             match then {
+                Then::Behind(to) => {
+                    self.read_back(&kept);
+                    self.builder.ins().jump(to, &NONE);
+                }
                 Then::Leave(number) => {
                     let number = i64::try_from(number).unwrap_or(FAULTED);
                     let number = self.builder.ins().iconst(types::I64, number);

@@ -9,22 +9,29 @@ use vesper_ir::planted;
 use crate::flow::{of, of_loop, takes_fuel, touched};
 use crate::plan::constant;
 
+use super::rounds::COUNTED;
 use super::{Held, How, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, type_of};
 
 /// How the fuel is known in a loop whose items it becomes less in step with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InStep {
     /// The range.
-    range: usize,
+    pub(super) range: usize,
     /// The slot that says how much more there is of it than of items: it is read where the loop is left.
     more: usize,
     /// Where the loop begins and ends.
-    start: usize,
-    end: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
     /// How many items are left where fuel or items are used up, or no further round may begin.
-    stop: Variable,
+    pub(super) stop: Variable,
+    /// How many items there were to begin with.
+    pub(super) began: Variable,
+    /// In how many rounds choices went one way.
+    pub(super) counts: [Variable; COUNTED],
     /// The rounds, where they are counted in step as well.
     rounds: Option<Rounds>,
+    /// The head, once it is written, and where that goes on with a round that may begin.
+    pub(super) taken: Option<(usize, Block)>,
 }
 
 /// How the rounds of a loop are known that it counts from zero.
@@ -33,8 +40,6 @@ pub(super) struct Rounds {
     /// The place that they are counted in.
     pub(super) count: usize,
     max: u32,
-    /// How many items there were to begin with.
-    began: Variable,
 }
 
 impl Lower<'_, '_> {
@@ -153,18 +158,26 @@ impl Lower<'_, '_> {
         let more = self.side.slots;
         self.side.slots += 1;
         let rounds = self.rounds_in_step(self.at, end);
-        let rounds = rounds.map(|(count, max)| Rounds { count, max, began });
+        let rounds = rounds.map(|(count, max)| Rounds { count, max });
+        let counts = [(); COUNTED].map(|()| self.builder.declare_var(types::I64));
         let in_step = InStep {
             range,
             more,
             start: self.at,
             end,
             stop,
+            began,
+            counts,
             rounds,
+            taken: None,
         };
         self.in_step.insert(range, in_step);
         let left = self.held_part(range, Kind::Range, 2);
         self.builder.def_var(began, left);
+        let none = self.builder.ins().iconst(types::I64, 0);
+        for count in counts {
+            self.builder.def_var(count, none);
+        }
         let fuel = self.builder.use_var(self.fuel);
         self.count_in_step(in_step, fuel);
     }
@@ -271,7 +284,7 @@ impl Lower<'_, '_> {
         );
         let stop = match in_step.rounds {
             Some(rounds) => {
-                let began = self.builder.use_var(rounds.began);
+                let began = self.builder.use_var(in_step.began);
                 let max = self.builder.ins().iconst(types::I64, i64::from(rounds.max));
                 let is_more = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, began, max);
                 let over = self.builder.ins().isub(began, max);
@@ -296,6 +309,9 @@ impl Lower<'_, '_> {
         let [taken, stops, empty] = [(); 3].map(|()| self.builder.create_block());
         self.builder.set_cold_block(stops);
         self.builder.set_cold_block(empty);
+        if let Some(kept) = self.in_step.get_mut(&range) {
+            kept.taken = Some((self.at, taken));
+        }
         let is_forced = self.is_forced();
         let exit = self.exit_before();
         if is_forced {
@@ -309,7 +325,8 @@ impl Lower<'_, '_> {
         self.builder.switch_to_block(stops);
         let fuel = self.fuel_in_step(in_step);
         self.builder.def_var(self.fuel, fuel);
-        self.builder.ins().brif(left, empty, &NONE, ended, &NONE);
+        let over = self.parted(in_step, ended);
+        self.builder.ins().brif(left, empty, &NONE, over, &NONE);
         self.builder.switch_to_block(empty);
         if in_step.rounds.is_some() {
             // With fuel at hand it is the limit of rounds, which is the interpreter's affair.
@@ -354,7 +371,7 @@ impl Lower<'_, '_> {
     /// The rounds of a loop with so many items left.
     fn rounds_so_far(&mut self, in_step: InStep, left: Value) {
         if let Some(rounds) = in_step.rounds {
-            let began = self.builder.use_var(rounds.began);
+            let began = self.builder.use_var(in_step.began);
             let so_far = self.builder.ins().isub(began, left);
             self.hold(rounds.count, Kind::Integer, &[so_far]);
         }

@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, 
 use vesper_interp::code::Instruction;
 use vesper_ir::planted;
 
+use super::masks::Chooser;
 use super::{BTreeMap, How, Inline, Kind, Lower, NONE, NotCompiled, Place, State, Tried, apply, inline};
 
 /// A side of at most so many instructions is computed even where it is not taken.
@@ -134,6 +135,7 @@ impl Lower<'_, '_> {
         let first = self.side(how, &choice.next, is_next)?;
         let second = self.side(how, &choice.other, is_other)?;
         apply(how, &mut self.state)?;
+        let chooser = self.chooser(condition);
         for (place, kind) in &choice.gives {
             let mut held = Vec::with_capacity(kind.width());
             for part in 0..kind.width() {
@@ -142,12 +144,16 @@ impl Lower<'_, '_> {
                     None => self.held_part(*place, *kind, part),
                 };
                 let (first, second) = (of_side(&first), of_side(&second));
-                let value = if planted!("jit.other_side_is_taken", is_jump_if_true, !is_jump_if_true) {
-                    self.selected(condition, second, first)
+                let (yes, no) = if planted!("jit.other_side_is_taken", is_jump_if_true, !is_jump_if_true) {
+                    (second, first)
                 } else {
-                    self.selected(condition, first, second)
+                    (first, second)
                 };
-                held.push(value);
+                if *kind == Kind::Integer && self.is_counted(*place, chooser, yes, no) {
+                    held.push(self.held_part(*place, *kind, part));
+                } else {
+                    held.push(self.selected(chooser, yes, no));
+                }
             }
             self.hold(*place, *kind, &held);
             self.state.set(
@@ -162,7 +168,20 @@ impl Lower<'_, '_> {
         self.merged.extend(choice.other.clone());
         let to = self.edge(choice.join)?;
         self.builder.ins().jump(to, &NONE);
+        let is_bare = self.block_at(choice.join).is_ok_and(|block| block == to);
+        if is_bare && self.is_reached_from_here(choice.join) {
+            // What is known of values here is known there.
+            self.builder.seal_block(to);
+            self.follows = Some(to);
+        }
         Ok(())
+    }
+
+    /// True where one comes to the end of the choice at hand from its sides alone.
+    fn is_reached_from_here(&self, join: usize) -> bool {
+        let is_side = |at: usize| at >= self.at && at < join;
+        let mut jumps = self.plan.jumps.iter().filter(|(_, to)| *to == join);
+        jumps.all(|(from, _)| is_side(*from)) && !self.plan.entries.contains(&join)
     }
 
     /// One side, computed as if it were taken. Guards of it leave the code before the choice.
@@ -199,11 +218,11 @@ impl Lower<'_, '_> {
     }
 
     /// One of two values, without a jump.
-    fn selected(&mut self, condition: Value, yes: Value, no: Value) -> Value {
+    fn selected(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
         match self.builder.func.dfg.value_type(yes) {
             types::F64 => {}
-            types::I64 => return self.selected_integer(condition, yes, no),
-            _ => return self.builder.ins().select(condition, yes, no),
+            types::I64 => return self.selected_integer(chooser, yes, no),
+            _ => return self.builder.ins().select(chooser.condition, yes, no),
         }
         // SEMANTICS: `a - b` is `a + (-b)`, exactly. So a sum that goes on either way is one addition of either term,
         // and the choice is not on the way from one round of a loop to the next.
@@ -212,8 +231,11 @@ impl Lower<'_, '_> {
             && sum == other
         {
             let less = self.negated(less);
-            let term = self.selected(condition, term, less);
+            let term = self.selected(chooser, term, less);
             return self.builder.ins().fadd(sum, term);
+        }
+        if let Some(mask) = chooser.mask {
+            return self.masked(mask, yes, no);
         }
         // Choosing between floats is a jump on some processors; between their bits it is none.
         let bits = |lower: &mut Self, value| {
@@ -223,7 +245,7 @@ impl Lower<'_, '_> {
                 .bitcast(types::I64, MemFlagsData::new(), value)
         };
         let (yes, no) = (bits(self, yes), bits(self, no));
-        let chosen = self.builder.ins().select(condition, yes, no);
+        let chosen = self.builder.ins().select(chooser.condition, yes, no);
         self.builder
             .ins()
             .bitcast(types::F64, MemFlagsData::new(), chosen)
@@ -231,15 +253,15 @@ impl Lower<'_, '_> {
 
     /// One of two integers. What both sides begin with is not part of the choice, so that it is not on the way from one
     /// round of a loop to the next; and a choice between two constants is arithmetic where that is cheaper.
-    fn selected_integer(&mut self, condition: Value, yes: Value, no: Value) -> Value {
+    fn selected_integer(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
         match (self.parts(yes), self.parts(no)) {
             (Some((Opcode::Bor, first, bits)), Some((Opcode::Bor, other, or))) if first == other => {
-                let bits = self.selected_integer(condition, bits, or);
+                let bits = self.selected_integer(chooser, bits, or);
                 return self.builder.ins().bor(first, bits);
             }
             (Some((Opcode::Iadd, first, more)), _) if first == no => {
                 let none = self.builder.ins().iconst(types::I64, 0);
-                let more = self.selected_integer(condition, more, none);
+                let more = self.selected_integer(chooser, more, none);
                 return self.builder.ins().iadd(first, more);
             }
             _ => {}
@@ -247,7 +269,7 @@ impl Lower<'_, '_> {
         if let (Some(yes), Some(no)) = (self.known(yes), self.known(no)) {
             let apart = yes.wrapping_sub(no);
             if apart > 0 && apart.count_ones() == 1 {
-                let is = self.builder.ins().uextend(types::I64, condition);
+                let is = self.as_integer(chooser);
                 let first = planted!("jit.choice_of_constants_begins_at_zero", no, 0);
                 let places = i64::from(apart.trailing_zeros());
                 // Two bits side by side are the same number further left.
@@ -259,11 +281,11 @@ impl Lower<'_, '_> {
                 return self.builder.ins().iadd_imm_s(more, first);
             }
         }
-        self.builder.ins().select(condition, yes, no)
+        self.builder.ins().select(chooser.condition, yes, no)
     }
 
     /// The integer that a value is, where it is a constant.
-    fn known(&self, value: Value) -> Option<i64> {
+    pub(super) fn known(&self, value: Value) -> Option<i64> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
             return None;
@@ -291,7 +313,7 @@ impl Lower<'_, '_> {
     }
 
     /// The operation that a value is the result of, and its two arguments.
-    fn parts(&self, value: Value) -> Option<(Opcode, Value, Value)> {
+    pub(super) fn parts(&self, value: Value) -> Option<(Opcode, Value, Value)> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
             return None;

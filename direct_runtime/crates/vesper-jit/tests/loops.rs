@@ -1,0 +1,85 @@
+//! Loops with choices between floats in their rounds, as compiled code makes them: by masks, and counted for the path.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    clippy::unwrap_used,
+    dead_code,
+    reason = "a test fails by panicking, and support is for all tests"
+)]
+
+#[path = "support/compare.rs"]
+mod compare;
+#[path = "support/draw.rs"]
+mod draw;
+#[path = "../../vesper-interp/tests/support/flow.rs"]
+mod flow;
+#[path = "support/loops.rs"]
+mod loops;
+#[path = "../../vesper-interp/tests/support/mod.rs"]
+mod support;
+#[path = "../../vesper-interp/tests/support/tree.rs"]
+mod tree;
+
+use compare::compare;
+use loops::{all, between};
+use tree::{input, integer};
+use vesper_interp::native::run_on;
+use vesper_interp::{Limits, Program};
+use vesper_ir::Value;
+use vesper_jit::{Options, asm, compile};
+
+#[test]
+fn choices_in_loops_come_to_the_same() {
+    for (name, program) in all() {
+        let report = compare(&program, 31, 64, 8);
+        let report = report.unwrap_or_else(|difference| panic!("{name}: {difference}"));
+        assert!(report.whole > 5, "{name}: only {report}");
+    }
+}
+
+fn run(program: &Program, is_compiled: bool, given: [i64; 2], fuel: u64) -> String {
+    let code = program.pathed_code().unwrap();
+    let native = compile(code, None, &Options::default()).unwrap();
+    let native = is_compiled.then_some(&*native);
+    let limits = Limits {
+        fuel,
+        ..Limits::default()
+    };
+    let given = given.map(Value::Integer).to_vec();
+    let path = Some(program.empty_path());
+    let shown = run_on(program, code, native, given, path, limits);
+    format!("{:?} {:?} {}", shown.outcome, shown.path, shown.fuel)
+}
+
+#[test]
+fn the_path_knows_both_ways_of_every_choice_wherever_a_loop_is_left() {
+    // With no round, with all rounds one way, the other way, and both; and with fuel for some of them.
+    let program = between(input("seed"), integer(0));
+    for (rounds, seed) in [(0, 5), (1, 5), (1, -5), (4, 100), (4, -100), (9, -4), (9, 4)] {
+        for fuel in [0, 1, 3, 4, 8, 9, 10, 1_000] {
+            let expected = run(&program, false, [rounds, seed], fuel);
+            assert_eq!(
+                run(&program, true, [rounds, seed], fuel),
+                expected,
+                "{rounds} rounds from {seed}, {fuel} units"
+            );
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_round_keeps_its_values_in_registers_and_has_one_jump() {
+    let program = between(input("seed"), integer(0));
+    let shown = asm(program.pathed_code().unwrap()).unwrap();
+    let blocks: Vec<&str> = shown.split("\nblock").collect();
+    let rounds: Vec<&&str> = blocks.iter().filter(|block| block.contains("cvtsi2sd")).collect();
+    let [round] = rounds.as_slice() else {
+        panic!("there is one block that converts an integer\n{shown}");
+    };
+    assert!(!round.contains("(%rsp)"), "{round}");
+    assert!(!round.contains("jmp"), "{round}");
+    assert_eq!(round.matches("cmppd").count(), 1, "{round}");
+}

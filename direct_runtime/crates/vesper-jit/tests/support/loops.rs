@@ -1,0 +1,123 @@
+//! Programs with loops whose rounds choose between floats.
+
+use serde_json::{Value as Json, json};
+use vesper_interp::Program;
+
+use crate::flow::built;
+use crate::support::load;
+use crate::tree::{call, input, integer, local};
+
+fn float(text: &str) -> Json {
+    json!({"literal": {"type": "float", "value": text}})
+}
+
+fn when(condition: Json, then: Json, otherwise: Json) -> Json {
+    json!({"if": {"condition": condition, "then": then, "else": otherwise}})
+}
+
+/// A loop of `n` rounds with a number that changes in each, a sum of floats and a count, and what comes of them.
+fn looped(number: [Json; 2], sum: Json, count: [Json; 2]) -> Program {
+    let [first, number] = number;
+    let [none, count] = count;
+    let of_run = |name: &str| json!({"field": {"of": {"step": "run"}, "name": name}});
+    load(&built(&json!({
+        "inputs": [{"name": "n", "type": "integer"}, {"name": "seed", "type": "integer"}],
+        "outputs": {"success": [
+            {"name": "sum", "type": "float"}, {"name": "count", "type": "integer"},
+            {"name": "number", "type": "integer"},
+        ]},
+        "body": [
+            {"loop": {
+                "name": "run", "locals": [0],
+                "over": call("array.range", &[integer(0), input("n"), integer(1)]),
+                "state": [
+                    {"local": 1, "name": "number", "value": first},
+                    {"local": 2, "name": "sum", "value": float("0.0")},
+                    {"local": 3, "name": "count", "value": none},
+                ],
+                "max": 100_000,
+                "next": [
+                    {"local": 1, "value": number}, {"local": 2, "value": sum}, {"local": 3, "value": count},
+                ],
+            }},
+            {"return": {"success": [
+                {"name": "sum", "value": of_run("sum")}, {"name": "count", "value": of_run("count")},
+                {"name": "number", "value": of_run("number")},
+            ]}},
+        ],
+    })))
+}
+
+fn number() -> Json {
+    call("integer.to_float", &[local(1)])
+}
+
+fn is_more() -> Json {
+    call("float.greater", &[number(), float("0.25")])
+}
+
+/// The number becomes more by one and the choice is by its sign, so that it turns round in the middle; nothing of it can
+/// leave between the two choices.
+pub(crate) fn between(first: Json, none: Json) -> Program {
+    let sum = when(
+        is_more(),
+        call("float.add", &[local(2), number()]),
+        call("float.subtract", &[local(2), call("float.multiply", &[number(), float("0.5")])]),
+    );
+    let turned = call("integer.bit_xor", &[local(3), integer(1)]);
+    let next = call("integer.bit_xor", &[local(1), call("integer.bit_and", &[local(0), integer(-2)])]);
+    looped([first, next], sum, [none, when(is_more(), turned, local(3))])
+}
+
+/// All of them, with what is special about each.
+pub(crate) fn all() -> Vec<(&'static str, Program)> {
+    let seed = || input("seed");
+    let half = || call("float.multiply", &[number(), float("0.5")]);
+    let added = || call("float.add", &[local(2), number()]);
+    let chosen = || when(is_more(), added(), call("float.subtract", &[local(2), half()]));
+    let next = || call("integer.bit_xor", &[local(1), local(0)]);
+    let more = || call("integer.add", &[local(3), integer(1)]);
+    let tripled = || call("integer.multiply", &[local(3), integer(3)]);
+    let is_less = || call("float.less", &[number(), float("9.0")]);
+    vec![
+        ("nothing leaves", between(seed(), integer(0))),
+        ("the second choice may leave", looped([seed(), next()], chosen(), [integer(0), when(is_more(), more(), local(3))])),
+        ("the second choice does leave", looped([seed(), next()], chosen(), [seed(), when(is_more(), tripled(), local(3))])),
+        (
+            "what is between may leave",
+            looped(
+                [seed(), call("integer.add", &[local(1), local(1)])],
+                chosen(),
+                [integer(0), when(is_less(), more(), tripled())],
+            ),
+        ),
+        (
+            "a choice within a choice",
+            looped(
+                [seed(), next()],
+                when(is_more(), when(is_less(), added(), half()), call("float.subtract", &[local(2), half()])),
+                [integer(0), when(is_less(), when(is_more(), more(), local(3)), integer(7))],
+            ),
+        ),
+        (
+            "floats that are no numbers",
+            looped(
+                [seed(), next()],
+                when(
+                    call("float.greater", &[call("float.multiply", &[local(2), float("1e300")]), float("-1.0")]),
+                    call("float.subtract", &[call("float.multiply", &[added(), float("1e300")]), half()]),
+                    added(),
+                ),
+                [integer(0), when(is_more(), more(), integer(2))],
+            ),
+        ),
+        (
+            "a condition of integers",
+            looped(
+                [seed(), next()],
+                when(call("integer.less", &[local(1), integer(3)]), added(), local(2)),
+                [integer(0), when(call("integer.less", &[local(1), integer(3)]), integer(1), integer(4))],
+            ),
+        ),
+    ]
+}
