@@ -8,8 +8,8 @@ a build without a place for marks (the feature `blind`). At most 1 % more, or it
 fails. Nobody calls a node so who wants no marks: `node.call` is shorter, and on machine code far shorter.
 
 **Sampled.** What a caller waits for where every call of `node.call` is kept, beside `node.call` where none is: a copy
-of the inputs, two looks at the clock, and a place in a queue. That is told and not judged. The trace itself is made in a
-thread beside, which is not counted here, and of which `per_second` allows so many.
+of the inputs, two looks at the clock, and a place in a queue. That is told and not judged. The trace itself is made in
+a thread beside, which is not counted here, and of which `per_second` allows so many.
 
 Both builds are made here, in the same way. Counts hardly change from run to run, however busy the machine is.
 """

@@ -118,7 +118,7 @@ def test_one_in_a_hundred_is_borne_where_nobody_traces_and_twice_where_somebody_
 
 def test_what_is_known_of_hooks_is_of_every_engine_and_within_its_bounds() -> None:
     document = json.loads(hooks.FILE.read_text(encoding="utf-8"))
-    assert document["profile"] == "release"
+    assert document["profile"] in ("release", "quick")  # as optimised, made in parts or whole
     assert set(document["of_control"]) == set(hooks.ratios(counts_of_hooks()))
     assert hooks.ratios(document["instructions"]) == document["of_control"]
     assert hooks.too_much(document["of_control"]) == []

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from threading import Thread, current_thread
 
 import pytest
 
@@ -187,6 +188,30 @@ def test_a_fork_stores_its_own_calls_and_no_others(folder: Path) -> None:
             os._exit(0)
     os.waitpid(child, 0)
     assert sorted(int(str(each.inputs["amount"])) for each in stored(folder)) == [7, 50]
+
+
+def test_nothing_is_lost_between_threads_that_call_and_the_one_that_stores(folder: Path) -> None:
+    """They take no lock: the thread that stores may be about to end when somebody adds."""
+    node = load("payment_decision", "interp", sample="100 %", per_second=1000)
+    calling = [Thread(target=lambda: [node.call(dict(DECISION)) for _ in range(40)]) for _ in range(4)]
+    for each in calling:
+        each.start()
+    for each in calling:
+        each.join()
+    sampler = the_sampler()
+    assert (sampler.counts.kept, sampler.counts.passed, sampler.counts.lost) == (160, 0, 0)
+
+
+def test_one_that_comes_while_the_thread_ends_is_stored_all_the_same(folder: Path) -> None:
+    node = load("payment_decision", "interp", sample="100 %", per_second=1000)
+    node.call(dict(DECISION))
+    sampler = the_sampler()
+    if (worker := sampler.worker) is not None:
+        worker.join()
+    sampler.worker = current_thread()  # somebody still sees a thread that stores, and begins none
+    node.call(dict(DECISION))
+    sampler.worker = None
+    assert the_sampler().counts.kept == 2
 
 
 @pytest.mark.parametrize("value", ["0 %", "101 %", "x", "5"])
