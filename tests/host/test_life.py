@@ -25,6 +25,7 @@ from vesper.host.host import Host, HostClosed, compiled_from, definition_of
 from vesper.host.plans import plans_of
 from vesper.journal.journal import Status, open_journal
 
+ROOT = Path(__file__).parents[2]
 SOON = 60.0
 """Seconds: far longer than anything here takes, also on a machine that is busy."""
 
@@ -34,6 +35,21 @@ def until(holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < end, "it never came to that"
         time.sleep(0.01)
+
+
+# -- nodes that need none --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["python", "interp", "jit"])
+def test_a_node_without_effects_pays_nothing(tmp_path: Path, engine: str) -> None:
+    """No journal is opened, and nothing runs in the background."""
+    node = ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"
+    inputs = {"amount": "50.00", "balance": "100.00", "currency": "USD", "country": "DE", "user_age_days": 400}
+    with Host(config_from({"journal": {"dsn": f"sqlite:{tmp_path / 'journal.db'}"}}, tmp_path)) as host:
+        assert vesper.load(node, engine=engine, host=host)(inputs).ok
+        assert host._journal is None
+        assert host._leases._thread is None
+    assert not (tmp_path / "journal.db").exists()
 
 
 # -- in the background -----------------------------------------------------------------------------

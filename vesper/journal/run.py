@@ -138,11 +138,11 @@ class StoreRun:
         now = time.monotonic()
         rows = rows_of(self._seq - len(lines) + 1, lines, self._hashes) if lines else ()
         batch = Batch(self._execution, self._row, self._fence, rows, self._is_synced)
+        batch.head_seq = self._seq
+        batch.head_hash = self._hash
+        batch.lease_us = self._lease_us
         if is_changing or now >= self._renew_after or self._birth is not None:
             batch.is_prolonged = True
-            batch.head_seq = self._seq
-            batch.head_hash = self._hash
-            batch.lease_us = self._lease_us
             batch.status = status if is_changing else None
             batch.outcome = outcome
             batch.birth = self._birth
