@@ -52,7 +52,7 @@ def test_session(session: list[Command], moved: Path, tmp_path: Path, monkeypatc
 
 
 def test_the_page_has_sessions() -> None:
-    assert len(SESSIONS) == 6
+    assert len(SESSIONS) == 7
 
 
 def test_the_settings_of_the_page_about_alerts_are_taken(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ pub(crate) const LOOKED_AT: u64 = 200;
 const TIMED: u64 = 16;
 /// So many executions wait at most for Python to look at them, in the threads of callers.
 const MOST_HANDED: usize = 64;
-/// So many after a long one are all timed.
+/// So many are all timed where a second one was long soon after the first.
 const WATCHFUL: u64 = 1_000;
 /// Nanoseconds: a node that takes longer is followed in a thread of its own.
 const SHORT: u64 = 50_000;

@@ -37,10 +37,11 @@ impl Route {
         };
         let python = begun.map(nanoseconds);
         if let Some(python) = python {
-            let left = if python >= SHORT {
-                WATCHFUL
-            } else {
-                watchful.saturating_sub(1)
+            // One alone says more about the machine than about the node.
+            let left = match watchful {
+                0 if python >= SHORT => TIMED,
+                _ if python >= SHORT => WATCHFUL,
+                watchful => watchful.saturating_sub(1),
             };
             self.watchful.store(left, Ordering::Relaxed);
         }
