@@ -313,9 +313,9 @@ class Flight:
     def enter(self) -> None: ...
     def leave(self) -> None: ...
 
-_Handed: TypeAlias = tuple[dict[str, Any], dict[str, Any], int | None, bool, str | None]
+_Handed: TypeAlias = tuple[dict[str, Any], dict[str, Any], int | None, bool, str | None, datetime | None]
 """Inputs, outputs of Python, its nanoseconds where they were measured, whether it agreed and was drawn to be looked at,
-how the engine broke."""
+how the engine broke, when it began, where that counts."""
 
 _Seen: TypeAlias = tuple[
     list[tuple[bytes, list[int], int]],
@@ -350,11 +350,18 @@ class Route:
         keeps: bool,
     ) -> Route:
         """`slow` does a request that was planned (`direct_engine.Plan`) from the beginning; `hand_over` takes an
-        execution that Python should see itself, with what broke where the engine did. `flights` are counted in by
+        execution that Python should see itself, with what broke where the engine did. Both are given the time of the
+        start as one more argument. `flights` are counted in by
         threads of callers, and by the thread that follows. `is_bare`: what `reference`
         raises is what the caller should see. `keeps`: executions of the node may be kept."""
 
-    def call(self, inputs: dict[str, Any], /) -> dict[str, Any]: ...
+    @property
+    def call(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        """A function of C."""
+
+    def call_at(self, inputs: dict[str, Any], /, *, now: datetime) -> dict[str, Any]:
+        """The same of a node that takes the time of its start."""
+
     def set(self, mode: int, trusted: Sequence[bytes] | None, key: bytes, sample: float, /) -> None:
         """The mode by its number, paths that may be served uncompared (None for all), the key of fingerprints (empty
         where it is not known: then Python runs alone), the share of the sample."""

@@ -3,11 +3,11 @@
 Nodes become hot one after the other and are compiled by the thread in the background, while this thread calls another
 node that is compiled already. Calls that fall into a compilation are told from the others by the counters of the
 process before and after them; they are read between all calls, so that no kind of call has another neighbour.
-Printed: the time of one compilation (the bar is 2 ms), and the 99th percentile of the calls of three kinds: alone, beside
-a process that does nothing but turn in a circle, and during compilation. The second kind is the floor: a neighbour that
-shares nothing with the caller but the machine (caches, clock, hyperthreads, the hypervisor). What compiling costs callers
-by what it does is the third beside the second; the bar is 10 % where a core is free. On a machine that does other things
-as well the numbers say little.
+Printed: the time of one compilation (the bar is 2 ms), and the 99th percentile of the calls of three kinds: alone,
+beside a process that does nothing but turn in a circle, and during compilation. The second kind is the floor: a
+neighbour that shares nothing with the caller but the machine (caches, clock, hyperthreads, the hypervisor). What
+compiling costs callers by what it does is the third beside the second; the bar is 10 % where a core is free. On a
+machine that does other things as well the numbers say little.
 """
 
 from __future__ import annotations
@@ -129,6 +129,7 @@ def main() -> int:
     alone, beside, during = "alone", "beside a process that turns in a circle", "during compilation"
     times: dict[str, list[int]] = {alone: [], beside: [], during: []}
     compilations: list[float] = []
+    size = ""
     window = 2_000_000
 
     def call() -> object:
@@ -148,9 +149,10 @@ def main() -> int:
             if tier.stage != "installed":
                 print(f"the node is {tier.stage}: {tier.reason}", file=sys.stderr)
                 return 1
+            size = f"{tier.bytes} bytes and {tier.guards} guards each"
     compilations.sort()
     median = compilations[len(compilations) // 2]
-    print(f"{asked.nodes} compilations of {STEPS} steps, {tier.bytes} bytes and {tier.guards} guards each")
+    print(f"{asked.nodes} compilations of {STEPS} steps, {size}")
     print(f"  one takes {median:.2f} ms (median), {compilations[0]:.2f} ms (best); the bar is {BAR_MILLISECONDS} ms")
     for name, each in times.items():
         shown = ", ".join(f"p{share * 100:g} {percentile(each, share):.2f} us" for share in (0.5, 0.99))

@@ -59,26 +59,25 @@ class Bench:
     def floor(self) -> None:
         self._floor.execute("INSERT INTO floor (body) VALUES (?)", (json.dumps(PLAIN),))
 
-    def _asked(self, effect_class: str) -> Entry:
-        run = self._run
-        digest = run.digest("external_api_call", effect_class, FIXED, BODY, "key-1")
-        return Entry(Kind.INTENT, "charge[2]", "external_api_call", effect_class, "key-1", digest, BODY, 1)
+    def _ask(self, effect_class: str) -> None:
+        body = {"fixed": FIXED, "arguments": BODY}
+        self._run.intend(Entry(Kind.INTENT, "charge[2]", "external_api_call", effect_class, "key-1", "", body, 1))
 
     def keyed(self) -> None:
         """The digest of the request is part of it; a `txn` step writes the same."""
         self._run.append(Entry(Kind.RESULT, "charge[1]", body={"value": "ch_1"}, at_us=1))
-        self._run.append(self._asked("keyed"))
+        self._ask("keyed")
         self._run.commit()
 
     def unsafe(self) -> None:
-        self._run.append(self._asked("unsafe"))
+        self._ask("unsafe")
         self._run.commit()
         self._run.append(Entry(Kind.RESULT, "charge[2]", body={"value": "ch_1"}, at_us=1))
         self._run.commit()
 
     def read(self) -> None:
-        digest = self._run.digest("database_query", "read", FIXED, {"id": "o-1"}, None)
-        self._run.append(Entry(Kind.RESULT, "look[1]", "database_query", "read", None, digest, {"value": BODY}, 1))
+        body = {"fixed": FIXED, "arguments": {"id": "o-1"}, "value": BODY}
+        self._run.append(Entry(Kind.RESULT, "look[1]", "database_query", "read", None, "", body, 1))
 
     def flush(self) -> None:
         self._run.commit()
@@ -86,7 +85,7 @@ class Bench:
     def whole(self) -> None:
         """An execution with one keyed step: START and INTENT, then RESULT and END."""
         last, self._run = self._run, self._begin(self._ended)
-        self._run.append(self._asked("keyed"))
+        self._ask("keyed")
         self._run.commit()
         self._run.append(Entry(Kind.RESULT, "charge[1]", body={"value": "ch_1"}, at_us=1))
         self._run.append(Entry(Kind.END, body={"kind": "returned", "value": "ch_1"}, at_us=1))

@@ -1,9 +1,10 @@
 """What routing costs: `make bench-routing`, or `python tests/bench/routing.py`.
 
-`node.call` of a node that is being moved over is measured beside the bare entries of the engines: a few calls of each
-in turns, so that what else the machine does hits all alike. Of each pair of turns the difference is taken, and of those
-the median. The modes are put there for the measurement, and nothing that comes of the traffic changes them; every
-request is admitted where nothing else is said. An interpreter built with profile-guided optimisation (Debian's,
+`node.call` of a node that is being moved over is measured beside `node.call` on the bare engines, `python` and `jit`: a
+few calls of each in turns, so that what else the machine does hits all alike. Of each pair of turns the difference is
+taken, and of those the median. Both sides run the same machine code. The modes are put there for the measurement, and
+nothing that comes of the traffic changes them; every request is admitted where nothing else is said. What a sample of
+1 % costs is measured beside the same node without one. An interpreter built with profile-guided optimisation (Debian's,
 python.org's) is the one to measure with.
 
 The last line is JSON.
@@ -29,12 +30,13 @@ sys.path.insert(0, str(ROOT))
 import vesper  # noqa: E402  # the repository's own, wherever this is started
 from vesper.compiler import Compiled, compile_file  # noqa: E402
 from vesper.engines.direct_engine import DirectEngine, DirectProgram  # noqa: E402
-from vesper.engines.python_engine import PythonEngine  # noqa: E402
 from vesper.host.config import config_from  # noqa: E402
 from vesper.migration.decide.modes import Mode  # noqa: E402
 from vesper.migration.live.routes import Routes  # noqa: E402
 
 KEY = b"k" * 16
+_WARM = 0.5
+"""Seconds: what becomes machine code while it runs has done so then."""
 SMALL: dict[str, Any] = {
     "amount": Decimal("50.00"),
     "balance": Decimal("100.00"),
@@ -77,8 +79,9 @@ class Bench:
         compiled, bag = compile_file(path)
         assert compiled is not None, bag.sorted()
         self.compiled: Compiled = compiled
-        self.direct: DirectProgram = DirectEngine().load(compiled)
-        self.python: Call = PythonEngine().load(compiled).entry
+        self._pathed: DirectProgram = DirectEngine().load(compiled)
+        self.python: Call = vesper.load(path).call
+        self.direct: Call = vesper.load(path, engine="jit").call
         self._program = routes.program(compiled)
         self.call: Call = vesper.load(path, engine="auto", routes=routes).call
         way_in = self._program._way_in
@@ -87,20 +90,23 @@ class Bench:
         self._program.live.listeners.clear()  # the mode is what `put` says, whatever comes of the traffic
 
     def put(self, mode: Mode, sample: float = 0.0, chance: float = 1.0) -> None:
-        path = self.direct.call_pathed(self._work.inputs, KEY).path
+        path = self._pathed.call_pathed(self._work.inputs, KEY).path
         self._way_in._route.set(mode.level, [path], KEY, sample)
         self._way_in._route.admit(chance)
-        for _ in range(600):  # the first ones of a path are looked at closely
-            self.call(self._work.inputs)
+        for way in (self.direct, self.call):
+            until, count = perf_counter_ns() + int(_WARM * 1e9), 0
+            while count < 600 or perf_counter_ns() < until:  # the first ones of a path are looked at closely
+                way(self._work.inputs)
+                count += 1
         self._way_in.drain()
 
     def against(self, what: str, bare: Call, bar: str, most_over: Callable[[float], float]) -> Row:
-        """`most_over` is the bar in nanoseconds, from those of the bare entry."""
+        """`most_over` is the bar in nanoseconds, from those of the direct entry, which has its turn as well."""
         inputs, calls = self._work.inputs, self._work.calls
-        turns: tuple[list[float], list[float]] = ([], [])
-        singles: tuple[list[int], list[int]] = ([], [])
+        turns: tuple[list[float], list[float], list[float]] = ([], [], [])
+        singles: tuple[list[int], list[int], list[int]] = ([], [], [])
         for number in range(self._turns):
-            for way, found, single in zip((bare, self.call), turns, singles, strict=True):
+            for way, found, single in zip((bare, self.call, self.direct), turns, singles, strict=True):
                 begun = perf_counter_ns()
                 for _ in range(calls):
                     way(inputs)
@@ -112,23 +118,13 @@ class Bench:
             if number % 200 == 0:
                 self._way_in.wait(5)
                 self._way_in._route.drain()
-        over = statistics.median(right - left for left, right in zip(*turns, strict=True))
-        bare_ns, routed_ns = (statistics.median(each) for each in turns)
-        (bare_p50, bare_p99), (routed_p50, routed_p99) = (_points(each) for each in singles)
+        over = statistics.median(right - left for left, right in zip(*turns[:2], strict=True))
+        bare_ns, routed_ns, direct_ns = (statistics.median(each) for each in turns)
+        (bare_p50, bare_p99), (routed_p50, routed_p99), _ = (_points(each) for each in singles)
         return Row(
             self._work.name, what, bare_ns, routed_ns, over, bare_p50, routed_p50, bare_p99, routed_p99,
-            bar, over <= most_over(bare_ns),
+            bar.format(direct=direct_ns), over <= most_over(direct_ns),
         )  # fmt: skip
-
-    def direct_ns(self) -> float:
-        """One call of the direct entry."""
-        found = []
-        for _ in range(self._turns):
-            begun = perf_counter_ns()
-            for _ in range(self._work.calls):
-                self.direct.entry(self._work.inputs)
-            found.append((perf_counter_ns() - begun) / self._work.calls)
-        return statistics.median(found)
 
 
 def _points(found: list[int]) -> tuple[float, float]:
@@ -136,21 +132,22 @@ def _points(found: list[int]) -> tuple[float, float]:
     return float(ordered[len(ordered) // 2]), float(ordered[len(ordered) * 99 // 100])
 
 
-def small(routes: Routes, turns: int) -> list[Row]:
-    bench = Bench(Work("W1", "payments/payment_decision_v1.vsp", SMALL, 40), routes, turns)
+def small(routes: Routes, others: Routes, turns: int) -> list[Row]:
+    work = Work("W1", "payments/payment_decision_v1.vsp", SMALL, 40)
+    bench, unsampled = Bench(work, routes, turns), Bench(work, others, turns)
     rows = []
     bench.put(Mode.PYTHON_ONLY)
     rows.append(bench.against("python_only", bench.python, "100 ns", lambda _: 100))
     bench.put(Mode.SHADOW_DIRECT, chance=0.0)
     rows.append(bench.against("shadow, not admitted", bench.python, "100 ns", lambda _: 100))
-    direct = bench.direct_ns()
     for mode in (Mode.SHADOW_DIRECT, Mode.DUAL_VERIFY):
         bench.put(mode)
-        rows.append(bench.against(mode.value, bench.python, f"{direct:.0f} + 300 ns", lambda _: direct + 300))
+        rows.append(bench.against(mode.value, bench.python, "{direct:.0f} + 300 ns", lambda direct: direct + 300))
     bench.put(Mode.DIRECT_ONLY)
-    rows.append(bench.against("direct_only", bench.direct.entry, "25 ns", lambda _: 25))
+    rows.append(bench.against("direct_only", bench.direct, "25 ns", lambda _: 25))
     bench.put(Mode.DIRECT_ONLY, 0.01)
-    found = bench.against("direct_only, sample of 1 %", bench.direct.entry, "p50 +3 %", lambda _: 0)
+    unsampled.put(Mode.DIRECT_ONLY)
+    found = bench.against("sample of 1 %, beside none", unsampled.call, "p50 +3 %", lambda _: 0)
     rows.append(Row(**{**found.__dict__, "is_met": found.routed_p50 <= found.bare_p50 * 1.03}))
     return rows
 
@@ -167,7 +164,7 @@ def long(routes: Routes, turns: int) -> list[Row]:
         is_met = found.routed_p50 <= found.bare_p50 * 1.05 and found.routed_p99 <= found.bare_p99 * 1.10
         rows.append(Row(**{**found.__dict__, "is_met": is_met}))
     bench.put(Mode.DIRECT_ONLY)
-    rows.append(bench.against("direct_only", bench.direct.entry, "25 ns", lambda _: 25))
+    rows.append(bench.against("direct_only", bench.direct, "25 ns", lambda _: 25))
     return rows
 
 
@@ -177,10 +174,11 @@ def main() -> int:
     turns = parser.parse_args().turns
     print(f"{sys.executable}, Python {sys.version}")
     with tempfile.TemporaryDirectory() as folder:
-        config = config_from({"migration": {"refresh": "10s", "follow_cpu": "100%"}}, Path(folder))
-        routes = Routes(config)
-        rows = [*small(routes, turns), *long(routes, max(100, turns // 20))]
+        settings = {"migration": {"refresh": "10s", "follow_cpu": "100%"}}
+        routes, others = (Routes(config_from(settings, Path(folder) / each)) for each in ("routed", "unsampled"))
+        rows = [*small(routes, others, turns), *long(routes, max(100, turns // 20))]
         routes.close()
+        others.close()
     print(f"{'':4} {'':28} {'bare':>10} {'routed':>10} {'over':>9}   {'p50':>19}   {'p99':>19}   bar")
     for row in rows:
         print(

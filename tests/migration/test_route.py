@@ -353,7 +353,7 @@ class Alone:
     def _refer(self, inputs: dict[str, Any]) -> Any:
         return self.reference(inputs)
 
-    def _slow(self, plan: int, inputs: dict[str, Any]) -> dict[str, Any]:
+    def _slow(self, plan: int, inputs: dict[str, Any], now: datetime | None = None) -> dict[str, Any]:
         self.slow.append(plan)
         return self.right(inputs)  # type: ignore[no-any-return]
 
@@ -396,8 +396,8 @@ def test_outputs_of_all_types_are_compared_and_any_change_in_them_is_noticed(nam
             changed = {**outputs, each: otherwise(value)}
             alone.answers(changed)
             alone.route.call(inputs)
-            ((_, handed, _, is_chosen, broke),) = alone.handed
-            assert (handed, is_chosen, broke) == (changed, False, None)
+            ((_, handed, _, is_chosen, broke, now),) = alone.handed
+            assert (handed, is_chosen, broke, now) == (changed, False, None, None)
             alone.handed.clear()
     assert not alone.slow
     assert was_left == (name in LEFT_TO_PYTHON)

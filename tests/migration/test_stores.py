@@ -51,7 +51,7 @@ def one_call(draw: random.Random, model: PlainTransaction) -> tuple[str, tuple[A
         ("drop", (draw.choice(["n", "p", "pa:", "pab", "d"]),)), ("head", ()),
         ("append", (Line(model.head()[0] + 1, word, f"hash {draw.random()}"),)),
         ("divergence", (name,)), ("put_divergence", (name, word)), ("path", (name,)), ("put_path", (name, word)),
-        ("document", (name,)), ("put_document", (name, word)),
+        ("document", (name,)), ("put_document", (name, word)), ("clear", ()),
     ]  # fmt: skip
     return draw.choice(calls)
 

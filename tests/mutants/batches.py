@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.mutants import scaled
 from tests.support.nodes import small_node
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import DirectProgram, outcome_of_raw
@@ -121,6 +122,32 @@ TABLES: Sequence[Rows] = [
     *(Rows(f"digits {digits}", NODE, _ROWS, _TYPES, digits) for digits in (1, 2, 5, 18)),
     Rows("passed on", PASSED_ON, [{"v": row["v"]} for row in _ROWS], {"v": _TYPES["v"]}),
     Rows("fuel", LOOP, [{"n": n} for n in (3, 9, 10, 11, 12, 0)], {"n": pa.int64()}, limits=Limits(10)),
+    *(
+        Rows(f"sums of scales {scales}", scaled.SUMS, scaled.pairs(scales), scaled.decimals(scales))
+        for scales in scaled.SCALES
+    ),
+    *(
+        Rows(
+            f"ways of scales {scales}",
+            scaled.WAYS,
+            scaled.numbered(scales),
+            {**scaled.decimals(scales), "n": pa.int64()},
+        )
+        for scales in scaled.SCALES
+    ),
+    *(
+        Rows(
+            f"rates of scale {scale}",
+            scaled.RATES,
+            scaled.rated(scale),
+            {"v": pa.decimal64(18, scale), "t": pa.string()},
+        )
+        for scale in (0, 1, 4)
+    ),
+    *(
+        Rows(f"short texts, {first}", scaled.TEXTS, scaled.texts(), {"s": first, "t": pa.string()})
+        for first in (pa.string(), pa.string_view(), pa.large_string())
+    ),
     Rows("time", LOOP, [{"n": n} for n in (0, 3, 10)], {"n": pa.int64()}, limits=Limits(seconds=1e-9)),
 ]
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What a program may have besides what every program has, asked for by name: a protocol that can be asked takes as long
 # to make as a module to load.
 #   way_in(ended)           a faster way in than its `call`, or None (`vesper/migration/live/router.py`)
+#   way_in_takes_now        true where that takes `now` as a keyword, for a node that does
 #   way_in_for_many(ended)  the same for a list of inputs
 #   again(inputs, now, limits)  the same call, where a second one would be a second request
 
@@ -34,7 +35,7 @@ def entry(
         return cast("PythonProgram", program).entry
     run = program.call
     ended = _ending(compiled)
-    if limits is None and not takes_now:
+    if limits is None and (not takes_now or getattr(program, "way_in_takes_now", False)):
         has_way_in = getattr(program, "way_in", None)
         way_in: Callable[..., dict[str, Any]] | None = None if has_way_in is None else has_way_in(ended)
         if way_in is not None:

@@ -14,6 +14,7 @@ import click
 from vesper.cli.migrate_history import history_command
 from vesper.cli.migrate_orders import ORDERS
 from vesper.cli.migrate_plot import plot_command
+from vesper.cli.migrate_prune import prune_command
 from vesper.cli.show import json_text
 from vesper.migration.decide.modes import LADDER, Mode
 from vesper.migration.decide.simulate import Result, Run, Scenario, Tally, simulate_all
@@ -35,7 +36,7 @@ def command() -> None:
     """
 
 
-for each in (*ORDERS, history_command, plot_command):
+for each in (*ORDERS, history_command, plot_command, prune_command):
     command.add_command(each)
 
 

@@ -41,10 +41,11 @@ _TIMED_CALLS = 200
 @click.option("--json", "json_file", type=click.File(encoding="utf-8"), help="All inputs as a JSON object; - is stdin.")
 @click.option(
     "--engine",
-    type=click.Choice([*ENGINES, "both"]),
+    type=click.Choice([*ENGINES, "both", "auto"]),
     default=REFERENCE,
     show_default=True,
-    help=f"Where to run it; `both` ({' and '.join(PAIR)}) also says whether they agree and how long each took.",
+    help=f"Where to run it; `both` ({' and '.join(PAIR)}) also says whether they agree and how long each took, `auto` "
+    "is as the mode of the node says (vesper status).",
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--now", "start", metavar="TIMESTAMP", help="When the execution starts; now, unless said.")
@@ -111,9 +112,12 @@ def command(
     """Run a node and print its outcome.
 
     Effects are performed for real, as vesper.toml configures and grants them, and are journalled; with `--engine both`
-    once, by the first engine, and the second is fed what the first was answered. `--record` writes the run as a case
-    that can be pasted into the node, or replayed (`vesper.testing.Replay`); sensitive inputs stand there in their shape
-    alone, and secrets as `secret:NAME`. `--trace` prints the id of a trace (`vesper replay`).
+    once, by the first engine, and the second is fed what the first was answered. With `--engine auto` the run is a
+    request like those of a service: the mode of the node decides, and what comes of it is evidence.
+
+    `--record` writes the run as a case that can be pasted into the node, or replayed (`vesper.testing.Replay`);
+    sensitive inputs stand there in their shape alone, and secrets as `secret:NAME`. `--trace` prints the id of a trace
+    (`vesper replay`).
 
     A scalar is written after its name as a node would write it (`-i amount=9.99`), a list, map or record as JSON
     (`-i 'tags=["a", "b"]'`). `--json` takes all inputs as one object; numbers in it are exact. What `--format json`
@@ -136,6 +140,15 @@ def command(
             raise click.UsageError(f"--{name} is for --batch FILE")
     compiled = compile_or_exit(find_node(node, root))
     limits = Limits(DEFAULT_FUEL if fuel is None else fuel, seconds)
+    if engine == "auto":
+        from vesper.cli.run_routed import refuse_beside_auto
+
+        refuse_beside_auto(context)
+        inputs, unread = read_inputs(compiled, pairs, json_file)
+        now = read_start(start)
+        if unread:
+            sys.exit(print_refusal(compiled, [engine], inputs, unread, style))
+        sys.exit(_run_routed(compiled, inputs, now, limits, config, style))
     names = list(PAIR) if engine == "both" else [engine]
     if case_name is not None:
         if pairs or json_file is not None or start is not None:
@@ -174,6 +187,41 @@ def command(
     sys.exit(_exit_code(outcomes))
 
 
+def _run_routed(
+    compiled: Compiled,
+    inputs: dict[str, object],
+    now: datetime,
+    limits: Limits,
+    config: Path | None,
+    style: str,
+) -> int:
+    """As a service runs it. What is compared is compared before the command ends, so that it can say so."""
+    from vesper.cli.run_routed import AUTO, routed
+
+    execution = None
+    with routed(compiled, config) as run:
+        if compiled.node.is_pure() and compiled.node.grants.audit == "none":
+            outcome = run.program.call(inputs, now, limits)
+        else:
+            from vesper.cli.run_hosted import run_hosted
+
+            ran = run_hosted(compiled, {AUTO: run.program}, inputs, now, limits, config)
+            outcome, execution = ran.outcome, ran.execution
+    if style == "json":
+        document = _document(compiled, {AUTO: outcome})
+        document |= {"mode": run.mode.value, "divergences": run.divergences}
+        click.echo(json_text(document if execution is None else {**document, "execution": execution}))
+    else:
+        is_error = not isinstance(outcome, Returned)
+        click.echo(_shown(compiled, outcome, inputs, limits), err=is_error)
+        click.echo("\n" + run.text, err=is_error)
+        if execution is not None:
+            click.echo(f"execution {execution}", err=is_error)
+        for each in run.divergences:
+            click.echo(f"THE ENGINES DISAGREE: `vesper divergences show {each}`", err=True)
+    return OUR_BUG if run.divergences else _exit_code({AUTO: outcome})
+
+
 def refuse_beside_batch(context: click.Context) -> None:
     """A batch has its inputs in a file, and nobody watches its rows."""
     for name, option in {
@@ -187,7 +235,7 @@ def refuse_beside_batch(context: click.Context) -> None:
         if context.params[name]:
             raise click.UsageError(f"--batch does not go with {option}: leave one of them away")
     source = context.get_parameter_source("engine")
-    if source is not click.core.ParameterSource.DEFAULT and context.params["engine"] in (REFERENCE, "both"):
+    if source is not click.core.ParameterSource.DEFAULT and context.params["engine"] in (REFERENCE, "both", "auto"):
         raise click.UsageError("--batch runs on the direct engine: leave --engine away, or say --engine interp")
 
 

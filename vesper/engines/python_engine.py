@@ -349,7 +349,13 @@ class PythonProgram:
 
     def outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
         """Values as a caller sees them: a json is plain objects outside, and nothing is an object of the module."""
-        return {name: _outside(value) for name, value in values.items()} if self._copies else values
+        if not self._copies:
+            return values
+        found: dict[str, Value] = {}
+        for name, value in values.items():
+            kind = type(value)
+            found[name] = value if kind in _THEMSELVES else _entries(value) if kind is dict else plain(value)
+        return found
 
     def _failed(self, loaded: _LoadedFunction, code: str, error: Exception) -> Outcome:
         at = loaded.site(error.__traceback__)
@@ -363,15 +369,13 @@ _THEMSELVES = frozenset({str, int, Decimal, bool, type(None), float, bytes, date
 """Kinds of values that are outside what they are inside."""
 
 
-def _outside(value: Value) -> Value:
-    """`plain`, which is not asked for values that are themselves: a request has little else in it."""
-    kind = type(value)
-    if kind in _THEMSELVES:
-        return value
-    if kind is dict:
-        entries = cast(Mapping[str, Value], value)
-        return {name: each if type(each) in _THEMSELVES else plain(each) for name, each in entries.items()}
-    return plain(value)
+def _entries(value: Any) -> dict[str, Value]:
+    """`plain` of a dict, which is not asked for what is itself: a request has little else in it."""
+    found: dict[str, Value] = value.copy()
+    for name, each in found.items():
+        if type(each) not in _THEMSELVES:
+            found[name] = plain(each)
+    return found
 
 
 def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool, bool, bool, bool, int]:
@@ -466,7 +470,11 @@ class PythonExecution:
             return self._begin()
         if len(completions) != 1 or completions[0].id != self._requests - 1:
             raise ValueError(f"the execution waits for the completion of request {self._requests - 1}")
-        return self._go_on(self._asked, completions[0])
+        (completion,) = completions
+        if completion.failure is not None:
+            return self._move(None, completion.failure)
+        value, is_sound = self._accepted(self._asked, completion.result)
+        return self._move(value, None if is_sound else ErrorCode.BAD_RESPONSE.value)
 
     def _quick_mark(self) -> Callable[[int, Value], Value]:
         """`_mark`, where all there is to do is to note it: a loop marks millions of values."""
@@ -503,12 +511,6 @@ class PythonExecution:
         self._steps = self._loaded.function(**arguments)
         return self._move(None, None)
 
-    def _go_on(self, asked: AskedFor, completion: Completion) -> Blocked | Done:
-        if completion.failure is not None:
-            return self._move(None, completion.failure)
-        value, is_sound = self._accepted(asked, completion.result)
-        return self._move(value, None if is_sound else ErrorCode.BAD_RESPONSE.value)
-
     def _accepted(self, asked: AskedFor, result: object) -> tuple[object, bool]:
         """What came back as a value of the type that the step declares, and whether it is one."""
         type_ = self._program.result_type(asked.path)
@@ -536,7 +538,7 @@ class PythonExecution:
         else:
             self._asked = asked
             number, self._requests = self._requests, self._requests + 1
-            arguments = program.outside(cast(Mapping[str, Value], asked.arguments))
+            arguments = program.outside(cast("Mapping[str, Value]", asked.arguments))
             request = Request(number, asked.path, asked.effect, asked.effect_class, asked.fixed, arguments, asked.key)
             return Blocked((request,))
         return self._done(program.outcome(self._loaded, lambda: result))

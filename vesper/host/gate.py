@@ -74,8 +74,9 @@ class Gate:
     def _opened(self, handles: Sequence[Handle], capabilities: Sequence[str], effect: str) -> Performer:
         if len(handles) != len(capabilities) or not capabilities:
             raise NoHandle(f"`{effect}` was asked for without handles")
-        for handle, capability in zip(handles, capabilities, strict=True):
-            if not self._mint.opens(handle, capability):
+        opens = self._mint.opens
+        for index, capability in enumerate(capabilities):
+            if not opens(handles[index], capability):
                 raise NoHandle(f"`{effect}` was asked for with something that is no handle for `{capability}`")
         try:
             found = self._performers.get(effect)

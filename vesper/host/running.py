@@ -229,7 +229,7 @@ class Running:
                 return self._settle(request, digest, value, failure)
         else:
             try:
-                digest = self._run.intend(_entry(Kind.INTENT, request, "", _asked(request)))
+                digest = self._intend(request)
             except JournalError as error:
                 # What cannot be journalled is not sent. Nothing was written yet: the step fails, the run goes on.
                 failed = EffectFailed(_code(request, "invalid_argument"), f"nothing was sent: {error}")
@@ -317,8 +317,9 @@ class Running:
             except JournalError:  # what was asked for is too large: its digest stands for it
                 entry = self._append(Kind.FAILED, request, digest or self._digest(request), told)
         else:
-            self._remember(request, value)
-            if request.effect == "state_transition":
+            if request.effect == "secret_read":
+                self._remember(request, value)
+            elif request.effect == "state_transition":
                 moved = {**request.fixed, "entity": request.arguments["entity"], "before": value}
                 self._append(Kind.STATE, request, "", moved)
         assert entry is not None
@@ -387,9 +388,17 @@ class Running:
     # -- small parts ------------------------------------------------------------------------------
 
     def _append(self, kind: Kind, request: Request, digest: str, body: Mapping[str, object]) -> Entry:
-        entry = _entry(kind, request, digest, body)
+        at = time.time_ns() // 1000
+        entry = Entry(kind, request.path, request.effect, request.effect_class, request.key, digest, body, at)
         self._run.append(entry)
         return entry
+
+    def _intend(self, request: Request) -> str:
+        """The digest of a request whose INTENT is appended."""
+        effect, effect_class, key = request.effect, request.effect_class, request.key
+        return self._run.intend(
+            Entry(Kind.INTENT, request.path, effect, effect_class, key, "", _asked(request), now_us())
+        )
 
     def _digest(self, request: Request) -> str:
         return self._run.digest(request.effect, request.effect_class, request.fixed, request.arguments, request.key)
@@ -419,10 +428,6 @@ class Running:
         self._room -= size_of(value)
         if self._room < 0:
             raise _Stopped(LimitHit("memory_limit_mb"))
-
-
-def _entry(kind: Kind, request: Request, digest: str, body: Mapping[str, object]) -> Entry:
-    return Entry(kind, request.path, request.effect, request.effect_class, request.key, digest, body, now_us())
 
 
 def _asked(request: Request) -> dict[str, object]:

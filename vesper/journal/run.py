@@ -21,6 +21,8 @@ from vesper.journal.sealing import RunKey
 from vesper.journal.store import Store, fenced
 from vesper.journal.typed_json import digest_bytes, digest_of
 
+_RUNNING = Status.RUNNING
+
 
 class StoreRun:
     """One thread at a time may use it, save `renew`, which any other one may call meanwhile."""
@@ -115,7 +117,7 @@ class StoreRun:
                 self._lines.append(line)
                 self._hashes.append(self._hash)
                 return digest
-        body = cast(Mapping[str, Any], entry.body)
+        body = cast("Mapping[str, Any]", entry.body)
         digest = self.digest(entry.effect, entry.effect_class, body["fixed"], body["arguments"], entry.key)
         self.append(replace(entry, digest=digest))
         return digest
@@ -124,22 +126,23 @@ class StoreRun:
         self._audit.append(audit_text(event, self._limits.max_body))
 
     def commit(self, status: Status = Status.RUNNING, outcome: str | None = None) -> None:
-        self._check_process()
+        if os.getpid() != self._pid:
+            raise self._forked()
         if self._tried >= 0:
             self._find_out()
-        is_changing = status is not Status.RUNNING
-        if not is_changing and not self._lines and not self._audit:
+        is_changing = status is not _RUNNING
+        lines = self._lines
+        if not is_changing and not lines and not self._audit:
             self.renew()
             return
         now = time.monotonic()
-        lines = self._lines
         rows = rows_of(self._seq - len(lines) + 1, lines, self._hashes) if lines else ()
         batch = Batch(self._execution, self._row, self._fence, rows, self._is_synced)
-        batch.head_seq = self._seq
-        batch.head_hash = self._hash
-        batch.lease_us = self._lease_us
         if is_changing or now >= self._renew_after or self._birth is not None:
             batch.is_prolonged = True
+            batch.head_seq = self._seq
+            batch.head_hash = self._hash
+            batch.lease_us = self._lease_us
             batch.status = status if is_changing else None
             batch.outcome = outcome
             batch.birth = self._birth
@@ -155,10 +158,14 @@ class StoreRun:
             raise
         self._tried = -1
         self._is_over = self._is_over or is_changing
-        self._written(batch, now)
+        self._lines = []
+        self._hashes = []
+        if batch.is_prolonged or self._blobs or self._audit:  # not of most steps
+            self._written(batch, now)
 
     def renew(self) -> None:
-        self._check_process()
+        if os.getpid() != self._pid:
+            raise self._forked()
         if self._birth is not None:
             return  # nobody else knows of the run yet
         now = time.monotonic()
@@ -171,18 +178,15 @@ class StoreRun:
     def _written(self, batch: Batch, now: float) -> None:
         self._row = batch.run
         self._birth = None
-        self._lines = []
-        self._hashes = []
         self._blobs = []
         self._audit = []
         if batch.is_prolonged:
             self._renew_after = now + self._limits.lease_seconds / 3
 
-    def _check_process(self) -> None:
-        if os.getpid() != self._pid:
-            raise Fenced(
-                f"execution {self._execution} belongs to the process that began it, and this one was forked from it"
-            )
+    def _forked(self) -> Fenced:
+        return Fenced(
+            f"execution {self._execution} belongs to the process that began it, and this one was forked from it"
+        )
 
     def _find_out(self) -> None:
         """After a commit of which nobody knows: whether it was written. It was written as a whole or not at all."""

@@ -88,15 +88,15 @@ class SqliteStore(SqliteFile):
 
     def _write_queued(self, here: _Connections) -> None:
         queue = here.queue
-        batches = [queue.popleft() for _ in range(len(queue))]
+        batches = [queue.popleft()]
+        while queue:
+            batches.append(queue.popleft())
         try:
             connection = here.writer or self._open(here)
-            is_synced = False
-            for batch in batches:
-                is_synced = is_synced or batch.is_synced
+            batch = batches[0]
+            is_synced = batch.is_synced or any(each.is_synced for each in batches)
             set_level(here, connection, "FULL" if is_synced else "NORMAL")
-            if len(batches) == 1 and batches[0].is_plain:
-                batch = batches[0]
+            if len(batches) == 1 and batch.is_plain:
                 first, lines, hashes = batch.rows[0]
                 values = (batch.run * PLACES + first, lines, hashes, batch.run, batch.fence)
                 if connection.execute(_PLAIN, values).rowcount != 1:

@@ -85,6 +85,21 @@ flow:
     next: {a: "IF i < edge THEN a + 1 ELSE a - sum(j FOR j IN range(0, 2) WHERE j > i - edge)"}
   - {operation: return, success: {result: run.a}}
 """,
+    "scored": """\
+inputs: {n: integer, begin: integer}
+outputs: {success: {total: float, hits: integer}}
+flow:
+  - step: run
+    operation: loop
+    over: i IN range(0, n)
+    state: {total: 0e0, hits: 0}
+    steps:
+      - {operation: compute, compute: {x: "to_float(bit_xor(i, begin)) / 4e0"}}
+    next:
+      total: IF x > 0.2 THEN total + x ELSE total - 0.5 * x
+      hits: IF x > 0.2 THEN hits + 1 ELSE hits
+  - {operation: return, success: {total: run.total, hits: run.hits}}
+""",
     "handled": """\
 inputs: {a: integer, b: integer, c: integer}
 outputs: {success: {result: integer}}
@@ -196,6 +211,13 @@ PASSED = [
     Passed("numeric", {"n": 5000, "edge": 9999}, "true many"),
     Passed("numeric", {"n": 5000, "edge": 4990}, "false true many false true many"),
     Passed("numeric", {"n": 5000, "edge": -5}, "false many false many"),
+    Passed("scored", {"n": 0, "begin": 1}, "none"),
+    Passed("scored", {"n": 1, "begin": 1}, "true true one"),
+    Passed("scored", {"n": 1, "begin": 0}, "false false one"),
+    Passed("scored", {"n": 2, "begin": 0}, "false true false true many"),
+    Passed("scored", {"n": 5000, "begin": 8192}, "true true many"),
+    Passed("scored", {"n": 5000, "begin": -8192}, "false false many"),
+    Passed("scored", {"n": 5000, "begin": 4999}, "false true false true many"),
     Passed("handled", {"a": 5, "b": 1, "c": 1}, ""),
     Passed("handled", {"a": 0, "b": 1, "c": 1}, "ran"),
 ]

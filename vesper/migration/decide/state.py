@@ -369,6 +369,15 @@ class Refused:
 
 
 Decision: TypeAlias = (
-    Changed | PathProven | PathDemoted | Latched | Released | PinSet | PinEnded | Closed | NoiseFound | Forgotten
+    Changed
+    | PathProven
+    | PathDemoted
+    | Latched
+    | Released
+    | PinSet
+    | PinEnded
+    | Closed
+    | NoiseFound
+    | Forgotten
     | Refused
 )

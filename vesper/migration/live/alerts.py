@@ -29,6 +29,7 @@ from vesper.migration.decide.state import (
     Changed,
     Closed,
     Decision,
+    Forgotten,
     Latched,
     NoiseFound,
     PathDemoted,
@@ -162,6 +163,8 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
             return Alert(logging.INFO, f"the pin to {pin.mode.value} is off, by {who}: {why}", {"kind": "unpinned"})
         case Closed(fingerprint, _, who, why):
             return Alert(logging.INFO, f"divergence {fingerprint} closed by {who}: {why}", {"kind": "closed"})
+        case Forgotten(who, why):
+            return Alert(logging.INFO, f"the evidence is gone, by {who}: {why}", {"kind": "forgotten"})
         case PathProven(path, clean, generated):
             text = f"path {path} has its evidence: {clean:,} of traffic, {generated:,} generated"
             return Alert(logging.DEBUG, text, {"kind": "path_proven"})

@@ -100,6 +100,9 @@ class Chooser:
 class RoutedProgram:
     """A node on whichever engine its mode says."""
 
+    way_in_takes_now = True
+    """For `vesper/api/entry.py`."""
+
     def __init__(
         self,
         compiled: Compiled,
@@ -173,7 +176,7 @@ class RoutedProgram:
         direct, slot = self._direct, None
         if isinstance(direct, CountedProgram):
             slot, direct = direct.slot, direct.program
-        if not isinstance(direct, DirectProgram) or self._python.takes_now:
+        if not isinstance(direct, DirectProgram):
             return None
         if self._way_in is None:
             rules = self._rules
@@ -191,21 +194,21 @@ class RoutedProgram:
             )
         return self._way_in.call
 
-    def planned(self, plan: Plan, inputs: Mapping[str, object]) -> Outcome:
+    def planned(self, plan: Plan, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
         """A request of which something was decided on the fast way in. What was decided under another mode is decided
         anew."""
         mode = self.live.local.mode
         match plan:
             case Plan.PYTHON:
-                return self._python.call(inputs)
+                return self._python.call(inputs, now)
             case Plan.DIRECT if mode is Mode.DIRECT_ONLY and is_a(inputs, dict):
                 self.live.served(mode, "direct")
-                return self._guarded().call(inputs)
+                return self._guarded().call(inputs, now)
             case Plan.FOLLOWED if mode is not Mode.PYTHON_ONLY:
                 self.live.served(mode, "python")
-                return self._recorded.call(inputs)
+                return self._recorded.call(inputs, now)
             case _:
-                return self.call(inputs)
+                return self.call(inputs, now)
 
     def seen(
         self,
@@ -214,12 +217,13 @@ class RoutedProgram:
         took_ns: int | None,
         is_chosen: bool,
         broke: str | None,
+        now: datetime | None = None,
     ) -> None:
         """An execution that the fast way in does not count itself: it is followed once more. Where the direct engine
         broke, that is reported as it is."""
         found: Transcript | Lost | None = None
         if outputs is not None:
-            found = transcript_of(inputs, None, (), Returned(cast(Mapping[str, Value], outputs)))
+            found = transcript_of(inputs, now, (), Returned(cast(Mapping[str, Value], outputs)))
         if broke is not None:
             told = "it is at fault" if self._rules.is_sensitive else f"it is at fault: {broke}"
             self.live.report(Fault(told[:_MESSAGE], found if isinstance(found, Transcript) else None))

@@ -122,6 +122,7 @@ class Routes:
             rules.is_sensitive,
             self.settings.of(key.node).tolerances,
             redact=self._redact,
+            retention=self.settings.retention,
         )
         self._tended.append(tending)
         self.migration.chores.append(tending.flush)

@@ -5,6 +5,7 @@
   now and then after that.
 - A few of them are kept, and tried again when the node means something else (`carry`).
 - A node with few inputs is run on all of them (`enumeration`).
+- The evidence of definitions that are long gone is taken out of the store (`pruning`).
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from vesper.migration.apart.enumeration import NotEnumerable, Position, domain_o
 from vesper.migration.apart.helper import Answer, Helper, Known
 from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
-from vesper.migration.decide.state import Enumerated
+from vesper.migration.decide.state import CONTROLLER, Enumerated, Forget
 from vesper.migration.live import carry
 from vesper.migration.live.live import Live, now_us
+from vesper.migration.stores.pruning import prune
 from vesper.migration.stores.reservoir import Reservoir
 from vesper.migration.stores.store import Store, StoreError
 
@@ -55,8 +57,10 @@ class Tending:
         tolerances: tuple[Tolerance, ...] = (),
         is_adopted: bool = False,
         redact: Callable[[str], str] | None = None,
+        retention: float | None = None,
     ) -> None:
-        """`is_adopted`: the reference is somebody's function, which no helper can run."""
+        """`is_adopted`: the reference is somebody's function, which no helper can run. `retention`: for how many
+        seconds the evidence of old definitions stays; for ever, where there is none."""
         self._compiled = compiled
         self._live = live
         self._store = store
@@ -64,6 +68,7 @@ class Tending:
         self._key = key
         self._folder = folder
         self._is_adopted = is_adopted
+        self._retention = retention
         self._known = Known.of(compiled, tolerances)
         self._reservoir = Reservoir(live.key, is_sensitive or is_adopted, redact)
         self._looked_at: dict[str, int] = {}
@@ -109,6 +114,8 @@ class Tending:
             return
         self._start("enumeration", self._enumerate, "running all inputs that there can be")
         self._start("carry", self._carry, "running executions of the last definition again")
+        if self._retention is not None:
+            self._start("prune", self._prune, "removing the evidence of old definitions")
 
     def _start(self, name: str, work: Callable[[], None], what: str) -> None:
         def guarded() -> None:
@@ -170,6 +177,17 @@ class Tending:
             "%s: %d executions of the last definition were run again under this one: %d agreed, %d do not apply",
             self._live.key.node, found.count + found.unfit + found.lost, found.count, found.unfit,
         )  # fmt: skip
+
+    def _prune(self) -> None:
+        """Where several processes start at a time, each epoch goes once."""
+        assert self._retention is not None
+        event = Forget(CONTROLLER, "a later definition has long taken its place")
+        gone = prune(
+            self._store, self._live.state.settings, now_us(), round(self._retention * 1_000_000), event,
+            self._live.key.node, is_stopped=self._closing.is_set,
+        )  # fmt: skip
+        if gone:
+            _log.info("%s: the evidence of %d old definitions is gone", self._live.key.node, len(gone))
 
     def _is_ending(self) -> bool:
         """The helper is closed first: from then on nothing is run any more, and that says nothing about the node."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
 from vesper.engines.direct_engine import DirectProgram, Flight, Plan, Route
@@ -34,7 +35,7 @@ class Routed(Protocol):
 
     @property
     def live(self) -> Live: ...
-    def planned(self, plan: Plan, inputs: Mapping[str, object]) -> Outcome: ...
+    def planned(self, plan: Plan, inputs: Mapping[str, object], now: datetime | None) -> Outcome: ...
     def seen(
         self,
         inputs: Mapping[str, object],
@@ -42,6 +43,7 @@ class Routed(Protocol):
         took_ns: int | None,
         is_chosen: bool,
         broke: str | None,
+        now: datetime | None,
     ) -> None: ...
 
 
@@ -77,7 +79,8 @@ class WayIn:
             most_bytes=admission.most_bytes,
             keeps=not is_sensitive,
         )
-        self.call = self._route.call
+        self.call: Callable[..., dict[str, Any]] = self._route.call_at if python.takes_now else self._route.call
+        """Of a node that takes the time of its start, with that as the keyword `now`."""
         self._attempt = routed.live.local.attempt
         routed.live.listeners.append(self._look)
         admission.listeners.append(self._route.admit)
@@ -91,8 +94,8 @@ class WayIn:
         trusted = None if local.is_complete else list(local.points)
         self._route.set(local.mode.level, trusted, self._key(), self._sample)
 
-    def _slow(self, plan: int, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        return self._ended(self._routed.planned(Plan(plan), inputs), inputs)
+    def _slow(self, plan: int, inputs: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
+        return self._ended(self._routed.planned(Plan(plan), inputs, now), inputs)
 
     def _hand_over(
         self,
@@ -101,9 +104,10 @@ class WayIn:
         took_ns: int | None,
         is_chosen: bool,
         broke: str | None,
+        now: datetime | None = None,
     ) -> None:
         try:
-            self._routed.seen(inputs, outputs, took_ns, is_chosen, broke)
+            self._routed.seen(inputs, outputs, took_ns, is_chosen, broke, now)
         except Exception as error:  # noqa: BLE001  # the caller of the node is not to be troubled with it
             _log.error("what a run came to could not be compared: %s", type(error).__name__)
             self._routed.live.report(Lost(f"comparing broke: {type(error).__name__}"))

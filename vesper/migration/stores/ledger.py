@@ -78,17 +78,23 @@ def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: i
     return store.transact(key, work)
 
 
-def forget(store: Store, key: NodeKey, event: Forget, settings: Settings, now_us: int) -> Applied:
-    """Takes the evidence of an old definition out of the store: fingerprints, paths, executions that were kept. Its
-    history stays and says so, and so do its divergences; when it was last written is still known."""
+def forget(
+    store: Store, key: NodeKey, event: Forget, settings: Settings, now_us: int, written_us: int
+) -> Applied | None:
+    """Takes the evidence of an old definition out of the store: fingerprints, paths, samples, kept executions.
+    Its history stays and says so, and so do its divergences; when it was last written is still known. None where
+    somebody else did it, or wrote it since then: nothing was done."""
 
-    def work(transaction: Transaction) -> Applied:
+    def work(transaction: Transaction) -> Applied | None:
         ledger = _Ledger(transaction, key, settings, now_us)
-        ledger.happen(Happened(event))
         written = transaction.document(traffic.TRAFFIC)
+        if written is None or traffic.traffic_of(written, key.node).written_us != written_us:
+            return None
+        if transaction.document(traffic.SAMPLES) is None and not ledger.state.compared:
+            return None
+        ledger.happen(Happened(event))
         transaction.clear()
-        if written is not None:
-            transaction.put_document(traffic.TRAFFIC, written)
+        transaction.put_document(traffic.TRAFFIC, written)
         return ledger.finish()
 
     return store.transact(key, work)

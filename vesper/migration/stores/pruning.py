@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from vesper.migration.decide.state import Forget, Settings, State
 from vesper.migration.stores import ledger
 from vesper.migration.stores.overview import NodeOverview, read_node
-from vesper.migration.stores.reservoir import last_kept_us
 from vesper.migration.stores.store import NodeKey, Store, keys_of
+from vesper.migration.stores.traffic import SAMPLES
 
 KEPT = 2
 """Epochs of each node that stay, however old: the one in use, and the one before, whose executions are run again."""
@@ -50,7 +50,8 @@ def old_epochs(store: Store, settings: Settings, before_us: int, node: str | Non
 
 
 def _has_any(store: Store, key: NodeKey, state: State) -> bool:
-    return bool(state.compared or state.clean or state.is_complete or store.paths(key) or last_kept_us(store, key))
+    """A node that was ever written has samples, until they go with the rest."""
+    return bool(state.compared) or store.document(key, SAMPLES) is not None
 
 
 def prune(
@@ -68,7 +69,6 @@ def prune(
     for each in old_epochs(store, settings, now_us - retention_us, node):
         if is_stopped():
             break
-        if read_node(store, each.key, settings).written_us == each.written_us:
-            ledger.forget(store, each.key, event, settings, now_us)
+        if ledger.forget(store, each.key, event, settings, now_us, each.written_us) is not None:
             gone.append(each)
     return gone

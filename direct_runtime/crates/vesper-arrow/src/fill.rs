@@ -19,7 +19,7 @@ use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use vesper_interp::Program;
 use vesper_interp::inputs::is_too_long;
-use vesper_interp::words::{Block, Word};
+use vesper_interp::words::{Block, Scales, Word, number_of_text};
 use vesper_ir::decimal::MAX_SCALE;
 use vesper_ir::limits::TEXT_LENGTH;
 use vesper_ir::{EnumType, Member, Type, Value, planted, time};
@@ -36,10 +36,15 @@ type Fill<'a> = Box<dyn FnMut(&mut Block<'a>, Range<usize>) -> bool + 'a>;
 struct Filler<'a> {
     fill: Fill<'a>,
     nulls: Option<&'a NullBuffer>,
+    /// The scale of every decimal that it writes, where that is one.
+    scale: Option<u16>,
 }
 
 /// What writes all inputs of the rows of a part.
-pub(crate) struct Fillers<'a>(Vec<Filler<'a>>);
+pub(crate) struct Fillers<'a> {
+    all: Vec<Filler<'a>>,
+    scales: Vec<Option<u16>>,
+}
 
 impl<'a> Fillers<'a> {
     /// For a part of a table; nothing where a column is of a type that is read cell by cell.
@@ -52,12 +57,19 @@ impl<'a> Fillers<'a> {
             From::Same(value) => same(input, value),
             From::Column(place) => of_column(input, &declared.ty, given.columns().get(*place)?.as_ref()),
         });
-        fillers.collect::<Option<Vec<_>>>().map(Self)
+        let all = fillers.collect::<Option<Vec<_>>>()?;
+        let scales = all.iter().map(|filler| filler.scale).collect();
+        Some(Self { all, scales })
+    }
+
+    /// Of each input the scale that all its decimals have, where it is one.
+    pub(crate) fn scales(&self) -> &Scales {
+        &self.scales
     }
 
     /// Writes the inputs of these rows, which the block has begun; false where that cannot be done.
     pub(crate) fn fill(&mut self, block: &mut Block<'a>, rows: &Range<usize>) -> bool {
-        for filler in &mut self.0 {
+        for filler in &mut self.all {
             if !(filler.fill)(block, rows.clone()) {
                 return false;
             }
@@ -82,6 +94,10 @@ fn same(input: usize, value: &Value) -> Option<Filler<'_>> {
     Some(Filler {
         fill: Box::new(move |block, rows| block.put(input, rows.map(|_| Some(word)))),
         nulls: None,
+        scale: match word {
+            Word::Decimal(_, scale) => Some(scale),
+            _ => None,
+        },
     })
 }
 
@@ -195,12 +211,18 @@ fn texts<'a>(
 /// Texts as they are. Where all of them together are short, each is.
 fn plain_texts(input: usize, array: &dyn Array) -> Option<Fill<'_>> {
     fn short<'a, O: OffsetSizeTrait>(input: usize, array: &'a GenericStringArray<O>) -> Option<Fill<'a>> {
-        let ends = array.value_offsets();
+        let (ends, data) = (array.value_offsets(), array.value_data());
         let bytes = ends.last()?.as_usize() - ends.first()?.as_usize();
-        let length = array.len();
         (bytes <= TEXT_LENGTH).then(|| -> Fill<'a> {
             Box::new(move |block, rows| {
-                rows.end <= length && block.put_texts(input, rows.map(|row| array.value(row)))
+                let Some(ends) = ends.get(rows.start..=rows.end) else {
+                    return false;
+                };
+                let texts = ends.windows(2).zip(rows);
+                block.put_texts(
+                    input,
+                    texts.map(|(ends, row)| (array.value(row), numbered(data, ends))),
+                )
             })
         })
     }
@@ -268,73 +290,108 @@ fn members<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> + 'a {
     }
 }
 
-/// The names of an enum of a few members with short names, each as one number that no other text has; none otherwise.
-fn short_names(of: &EnumType) -> Option<Vec<(u64, Member)>> {
-    let members = of.members();
-    if members.len() > REMEMBERED {
-        return None;
-    }
-    let packed = members.iter().zip(0..).map(|(name, place)| {
-        let mut bytes = [0; 8];
-        bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
-        Some((with_length(u64::from_le_bytes(bytes), name.len())?, Member(place)))
-    });
-    packed.collect()
+/// How many places a table of short names has: no two names come to the same.
+const PLACES: usize = 16;
+
+/// The names of an enum of a few members with short names, each as one number that no other text has.
+struct ShortNames {
+    /// At the place of a name its number and its member.
+    table: [(u64, u32); PLACES],
+    /// What keeps the names apart in the upper bits of a product.
+    factor: u64,
 }
 
-/// The first bytes of what begins there, as many as a text of up to 7 has, and how many these are: as one number.
+impl ShortNames {
+    /// Nothing where names are many or long, or nothing keeps them apart.
+    fn new(of: &EnumType) -> Option<Self> {
+        let members = of.members();
+        if members.len() > REMEMBERED {
+            return None;
+        }
+        let packed = members.iter().zip(0..).map(|(name, place)| {
+            let mut bytes = [0; 8];
+            bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+            let number = number_of_text(bytes, name.len());
+            (number != 0).then_some((number, place))
+        });
+        let packed = packed.collect::<Option<Vec<(u64, u32)>>>()?;
+        (1_u64..=256).find_map(|turn| Self::by(&packed, turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1))
+    }
+
+    fn by(names: &[(u64, u32)], factor: u64) -> Option<Self> {
+        // No text has this number: its length is in the uppermost bits.
+        let mut names_at = Self {
+            table: [(u64::MAX, NO_MEMBER); PLACES],
+            factor,
+        };
+        for (name, member) in names {
+            let at = names_at.at(*name);
+            match names_at.table.get_mut(at) {
+                Some(free) if free.1 == NO_MEMBER => *free = (*name, *member),
+                _ => return None,
+            }
+        }
+        Some(names_at)
+    }
+
+    #[inline]
+    fn at(&self, name: u64) -> usize {
+        (name.wrapping_mul(self.factor) >> 60) as usize % PLACES
+    }
+
+    /// The member of this name, or `NO_MEMBER`.
+    #[inline]
+    fn find(&self, name: u64) -> u32 {
+        let found = planted!(
+            "batch.members_by_their_first_byte",
+            self.table.get(self.at(name)).filter(|known| known.0 == name),
+            self.table.iter().find(|known| known.0 & 0xff == name & 0xff)
+        );
+        found.map_or(NO_MEMBER, |(_, member)| *member)
+    }
+}
+
+/// The number of a text in a buffer (`number_of_text`), which is read at once with whatever stands behind it. It has none
+/// at the very end, where nothing stands there.
 #[inline]
-fn with_length(eight: u64, length: usize) -> Option<u64> {
-    let bits = u32::try_from(length).ok().filter(|length| *length < 8)? * 8;
-    let own = eight & ((1_u64 << bits) - 1);
-    Some(own | (length as u64) << 56)
+fn numbered<O: OffsetSizeTrait>(data: &[u8], ends: &[O]) -> u64 {
+    let [start, end] = ends else {
+        return 0;
+    };
+    let eight = data.get(start.as_usize()..).and_then(<[u8]>::first_chunk::<8>);
+    let length = end.as_usize().wrapping_sub(start.as_usize());
+    eight.map_or(0, |eight| number_of_text(*eight, length))
 }
 
 /// Members by their names, for columns whose texts stand one behind the other: a short one is read at once with whatever
-/// stands behind it. All members are compared with it, as which of them it is cannot be foretold.
+/// stands behind it, and is compared with the one member that it can be.
 fn short_members<'a, O: OffsetSizeTrait>(
     input: usize,
     array: &'a GenericStringArray<O>,
     of: &'a EnumType,
 ) -> Option<Fill<'a>> {
-    let names = short_names(of)?;
-    let (ends, bytes) = (array.value_offsets(), array.value_data());
-    let short = move |start: O, end: O| {
-        let length = end.as_usize().checked_sub(start.as_usize())?;
-        let eight = bytes.get(start.as_usize()..)?.first_chunk::<8>()?;
-        let name = with_length(u64::from_le_bytes(*eight), length)?;
-        let mut found = NO_MEMBER;
-        for (known, Member(member)) in &names {
-            let is_it = planted!(
-                "batch.members_by_their_first_byte",
-                *known == name,
-                *known & 0xff == name & 0xff
-            );
-            found = if is_it { *member } else { found };
+    let names = ShortNames::new(of)?;
+    let (ends, data) = (array.value_offsets(), array.value_data());
+    let member = move |ends: &[O]| {
+        // The number of no text is at no place.
+        match names.find(numbered(data, ends)) {
+            NO_MEMBER => otherwise(data, ends, of),
+            found => Some(found),
         }
-        (found != NO_MEMBER).then_some(Word::Member(Member(found)))
     };
     Some(Box::new(move |block, rows| {
-        let first = rows.start;
-        let Some(ends) = ends.get(first..=rows.end) else {
-            return false;
-        };
-        let pairs = ends.iter().zip(ends.iter().skip(1)).enumerate();
-        block.put(
-            input,
-            pairs
-                .map(|(row, (start, end))| short(*start, *end).or_else(|| otherwise(array, first + row, of))),
-        )
+        ends.get(rows.start..=rows.end)
+            .is_some_and(|ends| block.put_members(input, ends.windows(2).map(&member)))
     }))
 }
 
 #[cold]
-fn otherwise<'a, O: OffsetSizeTrait>(
-    array: &GenericStringArray<O>,
-    row: usize,
-    of: &EnumType,
-) -> Option<Word<'a>> {
-    of.member(array.value(row)).map(Word::Member)
+fn otherwise<O: OffsetSizeTrait>(data: &[u8], ends: &[O], of: &EnumType) -> Option<u32> {
+    let [start, end] = ends else {
+        return None;
+    };
+    let name = std::str::from_utf8(data.get(start.as_usize()..end.as_usize())?).ok()?;
+    of.member(name).map(|Member(member)| member)
 }
 
 fn of_members<'a>(input: usize, array: &'a dyn Array, of: &'a EnumType) -> Option<Fill<'a>> {
@@ -438,5 +495,17 @@ fn of_column<'a>(input: usize, ty: &'a Type, array: &'a dyn Array) -> Option<Fil
     Some(Filler {
         fill: fill?,
         nulls: array.nulls().filter(|nulls| nulls.null_count() > 0),
+        scale: match (ty, array.data_type()) {
+            // Each of its values may have a scale of its own.
+            (Type::Decimal, DataType::Dictionary(..)) => None,
+            (
+                Type::Decimal,
+                DataType::Decimal32(_, scale)
+                | DataType::Decimal64(_, scale)
+                | DataType::Decimal128(_, scale),
+            ) => u16::try_from(*scale).ok(),
+            (Type::Decimal, _) => Some(0),
+            _ => None,
+        },
     })
 }

@@ -3,6 +3,7 @@
 //! `plan` finds which column is which input, and from `scales` what types the outputs have; `read` takes rows out of
 //! columns and `write` puts outputs into columns; `cell` and `given` do so for whatever is not read at once, and find the
 //! problems with it. Where machine code takes words instead of values, `fill` and `give` do the same for many rows at once.
+//! `kept` is memory of columns that is used again.
 //! `pass` goes through a part of a table, `run` through the parts on several threads, and `stream` is how tables come and
 //! go. `row` gives one row to who looks at it. What an error says is not known here: `errors` makes the column of what the
 //! crate above says. (docs/spec/batches.md)
@@ -12,6 +13,7 @@ mod errors;
 mod fill;
 mod give;
 mod given;
+mod kept;
 mod names;
 mod pass;
 mod plan;

@@ -7,6 +7,8 @@ use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use vesper_ir::{EnumType, Member};
 
+use crate::kept;
+
 /// Names up to this length are written with room behind them, which the next one takes.
 const SHORT: usize = 16;
 
@@ -36,12 +38,12 @@ fn padded(of: &EnumType) -> Option<Vec<Padded>> {
 
 impl Names {
     pub(crate) fn new(of: &Arc<EnumType>, rows: usize) -> Self {
-        let mut offsets = Vec::with_capacity(rows + 1);
+        let mut offsets = kept::room(rows + 1);
         offsets.push(0);
         Self {
             padded: padded(of).unwrap_or_default(),
             of: Arc::clone(of),
-            bytes: Vec::with_capacity(rows * 8 + SHORT),
+            bytes: kept::room(rows * 8 + SHORT),
             offsets,
             nulls: NullBufferBuilder::new(rows),
         }
@@ -69,6 +71,41 @@ impl Names {
         true
     }
 
+    /// Writes short names; false, and then more or less is written, where one is long, or no name.
+    fn write_all(&mut self, members: impl Iterator<Item = Member> + Clone) -> bool {
+        let Self {
+            padded,
+            bytes,
+            offsets,
+            ..
+        } = self;
+        let start = bytes.len();
+        let mut end = start;
+        let mut is_known = true;
+        offsets.extend(members.clone().map(|member| {
+            let length = padded.get(member.0 as usize).map_or(usize::MAX, |name| name.1);
+            is_known &= length <= SHORT;
+            end = end.saturating_add(length);
+            i32::try_from(end).unwrap_or(i32::MAX)
+        }));
+        if !is_known {
+            return false;
+        }
+        bytes.resize(end + SHORT, 0);
+        let mut at = start;
+        for member in members {
+            if let (Some((name, length)), Some(room)) = (
+                padded.get(member.0 as usize),
+                bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<SHORT>),
+            ) {
+                *room = *name;
+                at += length;
+            }
+        }
+        bytes.truncate(end);
+        true
+    }
+
     /// A member; one that the enum does not have, which the verifier rules out, becomes null.
     #[inline]
     pub(crate) fn append(&mut self, member: Member) {
@@ -79,8 +116,15 @@ impl Names {
         }
     }
 
-    /// So many members.
-    pub(crate) fn append_all(&mut self, members: impl Iterator<Item = Member>) {
+    /// So many members. Where all names are short, their lengths are added up first, and then room is made once.
+    pub(crate) fn append_all(&mut self, members: impl Iterator<Item = Member> + Clone) {
+        let before = (self.bytes.len(), self.offsets.len());
+        if self.write_all(members.clone()) {
+            self.nulls.append_n_non_nulls(self.offsets.len() - before.1);
+            return;
+        }
+        self.bytes.truncate(before.0);
+        self.offsets.truncate(before.1);
         let mut count = 0;
         for member in members {
             if self.write(member) {
@@ -103,8 +147,8 @@ impl Names {
         let offsets = std::mem::replace(&mut self.offsets, vec![0]);
         let bytes = std::mem::take(&mut self.bytes);
         StringArray::try_new(
-            OffsetBuffer::new(ScalarBuffer::from(offsets)),
-            Buffer::from_vec(bytes),
+            OffsetBuffer::new(ScalarBuffer::from(kept::lent(Buffer::from_vec(offsets)))),
+            kept::lent(Buffer::from_vec(bytes)),
             self.nulls.finish(),
         )
     }

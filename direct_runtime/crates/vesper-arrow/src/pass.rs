@@ -130,7 +130,10 @@ impl<'a, 'p> Pass<'a, 'p> {
                 // A column is read cell by cell, or an input has parts.
                 return self.ordinary(row..length);
             };
-            self.block(swift, express, &(row..end), fuel)?;
+            let scaled = self
+                .program
+                .express_scaled(express, swift.fillers.scales(), count);
+            self.block(swift, scaled.unwrap_or(express), &(row..end), fuel)?;
             row = end;
         }
         Ok(())

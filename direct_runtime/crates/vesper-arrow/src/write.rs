@@ -11,6 +11,7 @@ use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, TimeUnit};
 use vesper_ir::{Decimal, Type, Value};
 
+use crate::kept;
 use crate::names::Names;
 
 /// The most digits that a decimal column has.
@@ -142,25 +143,26 @@ impl Writer {
     pub(crate) fn new(ty: &Type, scale: Option<u8>, rows: usize) -> Self {
         match ty {
             Type::Boolean => Self::Boolean(BooleanBuilder::with_capacity(rows)),
-            Type::Integer => Self::Integer(Int64Builder::with_capacity(rows)),
+            Type::Integer => Self::Integer(kept::numbers(rows)),
             Type::Decimal => match scale {
                 Some(scale) => {
                     let ty = column_type(ty, Some(scale));
-                    let builder = Decimal128Builder::with_capacity(rows).with_data_type(ty);
-                    Self::Decimal(builder, scale.into())
+                    let builder: Decimal128Builder = kept::numbers(rows);
+                    Self::Decimal(builder.with_data_type(ty), scale.into())
                 }
                 None => Self::Spelled(StringBuilder::with_capacity(rows, rows * 8)),
             },
             Type::Json => Self::Spelled(StringBuilder::new()),
-            Type::Float => Self::Float(Float64Builder::with_capacity(rows)),
+            Type::Float => Self::Float(kept::numbers(rows)),
             Type::Text => Self::Text(StringBuilder::with_capacity(rows, rows * 8)),
             Type::Enum(of) => Self::Member(Names::new(of, rows)),
             Type::Bytes => Self::Bytes(BinaryBuilder::new()),
-            Type::Timestamp => Self::Timestamp(
-                TimestampMicrosecondBuilder::with_capacity(rows).with_data_type(column_type(ty, None)),
-            ),
-            Type::Date => Self::Date(Date32Builder::with_capacity(rows)),
-            Type::Duration => Self::Duration(DurationMicrosecondBuilder::with_capacity(rows)),
+            Type::Timestamp => {
+                let builder: TimestampMicrosecondBuilder = kept::numbers(rows);
+                Self::Timestamp(builder.with_data_type(column_type(ty, None)))
+            }
+            Type::Date => Self::Date(kept::numbers(rows)),
+            Type::Duration => Self::Duration(kept::numbers(rows)),
             Type::Optional(of) => Self::new(of, scale, rows),
             Type::Array(of) | Type::Set(of) => Self::List(
                 Box::new(Self::new(of, scale, rows)),
@@ -277,15 +279,15 @@ impl Writer {
     pub(crate) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Boolean(column) => Arc::new(column.finish()),
-            Self::Integer(column) => Arc::new(column.finish()),
-            Self::Decimal(column, _) => Arc::new(column.finish()),
-            Self::Float(column) => Arc::new(column.finish()),
+            Self::Integer(column) => Arc::new(kept::finished(column)?),
+            Self::Decimal(column, _) => Arc::new(kept::finished(column)?),
+            Self::Float(column) => Arc::new(kept::finished(column)?),
             Self::Spelled(column) | Self::Text(column) => Arc::new(column.finish()),
             Self::Member(column) => Arc::new(column.finish()?),
             Self::Bytes(column) => Arc::new(column.finish()),
-            Self::Timestamp(column) => Arc::new(column.finish()),
-            Self::Date(column) => Arc::new(column.finish()),
-            Self::Duration(column) => Arc::new(column.finish()),
+            Self::Timestamp(column) => Arc::new(kept::finished(column)?),
+            Self::Date(column) => Arc::new(kept::finished(column)?),
+            Self::Duration(column) => Arc::new(kept::finished(column)?),
             Self::List(of, lengths, field) => {
                 let (offsets, nulls) = lengths.finish();
                 Arc::new(ListArray::try_new(

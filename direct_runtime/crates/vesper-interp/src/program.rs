@@ -19,7 +19,7 @@ use crate::path::{Path, Point, Points};
 use crate::reads::{Ending, Source};
 use crate::run::{Outcome, Stop};
 use crate::tier::{Hot, Report, Tier, Tiering};
-use crate::words::{Express, Shape, Words};
+use crate::words::{Express, Scales, Shape, Words};
 
 /// A node and its forms of bytecode, with the nodes that it calls.
 #[derive(Debug)]
@@ -289,6 +289,14 @@ impl Program {
     /// `expressed_rows`. Where there is none: so many runs are made in the ordinary way before somebody asks again.
     pub fn express_rows(&self, rows: u32) -> Result<&dyn Express, u32> {
         self.unit.tier.express_rows(rows)
+    }
+
+    /// The same way for rows whose decimals have these scales, where there is machine code for just those; `general` is
+    /// what `express_rows` gave.
+    pub fn express_scaled(&self, general: &dyn Express, scales: &Scales, rows: u32) -> Option<&dyn Express> {
+        self.unit
+            .tier
+            .express_scaled(general, &self.unit.plain, scales, rows)
     }
 
     pub fn expressed_rows(&self, outputs: u32, gave_up: u32) {

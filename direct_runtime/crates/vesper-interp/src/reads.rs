@@ -6,6 +6,7 @@
 //! loop that a failure ended the code behind the failure.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use vesper_ir::planted;
@@ -77,7 +78,27 @@ pub(crate) struct Reads {
 
 /// What was found for endings: most runs of a node end in one of a few ways.
 #[derive(Debug, Default)]
-struct Known(RwLock<HashMap<u64, Vec<Found>>>);
+struct Known(RwLock<HashMap<u64, Vec<Found>, BuildHasherDefault<Mixed>>>);
+
+/// For words of paths, which nobody aims: every run that is compared looks one up.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(26) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
 
 #[derive(Debug)]
 struct Found {

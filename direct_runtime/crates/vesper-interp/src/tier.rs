@@ -17,12 +17,14 @@ use crate::marks::Marks;
 use crate::meter::Meter;
 use crate::native::Native;
 use crate::run::{Fault, Stop, execute};
-use crate::words::{Express, Shape};
+use crate::words::{Express, Scales, Shape};
 
 mod monitor;
+mod variants;
 mod worker;
 
 use monitor::{Monitor, Side, Verdict};
+use variants::Variants;
 pub use worker::{after_fork_in_child, after_fork_in_parent, before_fork};
 
 /// Makes machine code. The crate that can is above this one.
@@ -30,6 +32,17 @@ pub trait Compiler: Debug + Send + Sync {
     /// Machine code of a form, or why there is none.
     /// With a shape it is of a whole node that may be run without a frame too.
     fn compile(&self, code: &Code, shape: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String>;
+
+    /// The way without a frame alone, for inputs whose decimals have these scales; or why there is none.
+    fn compile_scaled(
+        &self,
+        code: &Code,
+        shape: &Arc<Shape>,
+        scales: &Scales,
+    ) -> Result<Box<dyn Express>, String> {
+        let _ = (code, shape, scales);
+        Err("this compiler makes no code for known scales".to_owned())
+    }
 }
 
 /// When machine code is made, for all forms of a program.
@@ -101,6 +114,8 @@ pub struct Report {
     pub exits: u64,
     /// How many of those runs were without a frame, and gave outputs.
     pub expressed: u64,
+    /// How many functions there are besides for inputs of known scales.
+    pub variants: usize,
     /// How often it was put to rest.
     pub rests: u32,
 }
@@ -154,6 +169,8 @@ pub(crate) struct Tier {
     expressed: AtomicU64,
     /// Grows where a run without a frame gave up, and shrinks where it did not.
     misses: AtomicU32,
+    /// The way without a frame for inputs of which more is known.
+    variants: Variants,
     /// Only for who looks, which few calls do.
     state: Mutex<State>,
 }
@@ -182,6 +199,7 @@ impl Tier {
             exits: AtomicU64::new(0),
             expressed: AtomicU64::new(0),
             misses: AtomicU32::new(0),
+            variants: Variants::default(),
             state: Mutex::new(State {
                 stage,
                 monitor: Monitor::new(),
@@ -195,7 +213,8 @@ impl Tier {
         let known = state.as_deref();
         Report {
             stage: known.map_or(Stage::Queued, |state| state.stage.clone()),
-            bytes: self.made.get().map_or(0, |made| made.bytes),
+            bytes: self.made.get().map_or(0, |made| made.bytes) + self.variants.bytes(),
+            variants: self.variants.count(),
             guards: self.made.get().map_or(0, |made| made.native.guards()),
             entered: (self.entered.load(Ordering::Relaxed))
                 .wrapping_add(self.expressed.load(Ordering::Relaxed)),
@@ -330,6 +349,19 @@ impl Tier {
         }
         self.left.store(left.saturating_sub(rows), Ordering::Relaxed);
         Ok(express)
+    }
+
+    /// A faster way for so many runs whose inputs have these scales, where there is one beside the general way; it is made
+    /// here once there were enough such runs.
+    pub(crate) fn express_scaled(
+        &self,
+        general: &dyn Express,
+        code: &Code,
+        scales: &Scales,
+        rows: u32,
+    ) -> Option<&dyn Express> {
+        let tiering = self.tiering.as_ref()?;
+        self.variants.of(tiering, general, code, scales, rows)
     }
 
     /// Told how many of such runs gave outputs, and how many gave up.

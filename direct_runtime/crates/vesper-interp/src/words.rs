@@ -34,6 +34,11 @@ pub trait Express: Debug + Send + Sync {
     fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
         block.run_each(|words| self.run(words, fuel));
     }
+
+    /// How many bytes of machine code it holds by itself; of one that stands beside another, none.
+    fn size(&self) -> usize {
+        0
+    }
 }
 
 /// As what a value stands in words.
@@ -174,6 +179,9 @@ pub struct Shape {
     constants: Vec<Value>,
 }
 
+/// Of each input the scale that all its decimals have, where it is known before any of them is seen.
+pub type Scales = [Option<u16>];
+
 impl Shape {
     /// The shape of a node; nothing where an input or an output has no form in words.
     pub(crate) fn of(node: &Node, code: &Code) -> Option<Self> {
@@ -254,6 +262,8 @@ pub struct Words<'a> {
     /// How many records each array has, and their rows.
     arrays: Vec<(usize, Vec<u64>)>,
     texts: Vec<&'a str>,
+    /// By their places the numbers of the first of them (`number_of_text`), and behind those zero, which is none.
+    numbers: Vec<u64>,
     results: Vec<u64>,
     /// Where the words and the results of this run begin: behind those of others where there is room for many (`Block`).
     at: (usize, usize),
@@ -265,6 +275,18 @@ pub struct Raw<'w, 'a> {
     pub words: &'w mut [u64],
     pub results: &'w mut [u64],
     pub texts: &'w [&'a str],
+    pub numbers: &'w [u64],
+}
+
+/// A text of one to seven bytes as a number that no other text has; zero for any other text. `eight` begins with its
+/// bytes, whatever stands behind them.
+#[inline]
+pub fn number_of_text(eight: [u8; 8], length: usize) -> u64 {
+    let Some(bits) = u32::try_from(length).ok().filter(|length| *length < 8) else {
+        return 0;
+    };
+    let own = u64::from_le_bytes(eight) & ((1_u64 << (bits * 8)) - 1);
+    own | u64::from(bits) << 56
 }
 
 /// One row of an array; whole once every field was put.
@@ -370,6 +392,7 @@ impl<'a> Words<'a> {
             inputs: vec![0; shape.words],
             arrays: vec![(0, Vec::new()); shape.arrays],
             texts: Vec::new(),
+            numbers: vec![0],
             results: vec![0; shape.results],
             at: (0, 0),
             shape: Arc::clone(shape),
@@ -383,8 +406,7 @@ impl<'a> Words<'a> {
     /// The same room for another run, whose texts live elsewhere.
     #[inline]
     pub fn again<'b>(mut self) -> Words<'b> {
-        self.arrays.iter_mut().for_each(|(_, rows)| rows.clear());
-        self.texts.clear();
+        self.clear();
         Words {
             shape: self.shape,
             given: 0,
@@ -392,6 +414,7 @@ impl<'a> Words<'a> {
             arrays: self.arrays,
             // In place: there is none to be mapped.
             texts: self.texts.into_iter().map(|_| "").collect(),
+            numbers: self.numbers,
             results: self.results,
             at: self.at,
         }
@@ -403,6 +426,10 @@ impl<'a> Words<'a> {
         self.given = 0;
         self.arrays.iter_mut().for_each(|(_, rows)| rows.clear());
         self.texts.clear();
+        if self.numbers.len() > 1 {
+            self.numbers.clear();
+            self.numbers.push(0);
+        }
     }
 
     /// Writes an input; false where it is of another form.
@@ -498,6 +525,7 @@ impl<'a> Words<'a> {
             words: self.inputs.get_mut(at..at + shape.words)?,
             results: self.results.get_mut(results_at..results_at + shape.results)?,
             texts: &self.texts,
+            numbers: &self.numbers,
         })
     }
 

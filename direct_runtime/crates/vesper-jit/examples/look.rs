@@ -64,7 +64,9 @@ fn main() {
                 rounds.parse().expect("rounds are a number"),
             );
         }
-        _ => println!("look [pathed] ir|clif|asm FILE; look compare SEED FILE...; look [pathed] time ROUNDS FILE"),
+        _ => println!(
+            "look [pathed] ir|clif|asm FILE; look compare SEED FILE...; look [pathed] time ROUNDS FILE"
+        ),
     }
 }
 

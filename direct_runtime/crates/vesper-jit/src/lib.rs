@@ -20,7 +20,7 @@ use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Linkage, Module};
 use vesper_interp::code::{Code, Instruction, Tables};
 use vesper_interp::native::Native;
-use vesper_interp::words::Shape;
+use vesper_interp::words::{Express, Shape};
 
 mod flow;
 mod kinds;
@@ -33,7 +33,7 @@ mod runtime;
 mod words;
 
 use lower::{Called, Functions, Lower, Manner, Side};
-use machine::{Level, Machine};
+use machine::{Alone, Level, Machine};
 use plan::Plan;
 use runtime::{Compiled, Parts};
 
@@ -85,7 +85,7 @@ pub fn compile(
 ) -> Result<Box<dyn Native>, NotCompiled> {
     guarded(|| {
         let mut arena = machine::module(level(code, options))?;
-        let made = define(&mut arena, code, options, None).and_then(|(function, bytes, side)| {
+        let made = define(&mut arena, code, options, Manners::Framed).and_then(|(function, bytes, side)| {
             let express = expressed(&mut arena, code, shape, options, side.guards)?;
             Ok((function, bytes, side, express))
         });
@@ -109,6 +109,58 @@ pub fn compile(
             }
         }
     })
+}
+
+/// Compiles the function without a frame alone, for inputs whose decimals have these scales where one is said: alignment,
+/// comparison and the scales of results are then settled here and not in every run. It gives up on other scales.
+pub fn compile_scaled(
+    code: &Code,
+    shape: &Arc<Shape>,
+    scales: &[Option<u16>],
+    options: &Options,
+) -> Result<Box<dyn Express>, NotCompiled> {
+    guarded(|| {
+        if level(code, options) != Level::Good || Plan::new(code, Some(shape))?.always_leaves(code) {
+            return Err(NotCompiled::new("a run always comes to what it leaves"));
+        }
+        let mut arena = machine::module(Level::Good)?;
+        match define(&mut arena, code, options, Manners::Words(shape, scales)) {
+            Ok((function, bytes, side)) => {
+                let second = Second {
+                    function,
+                    bytes,
+                    guards: side.guards,
+                    parts: words::Parts {
+                        constants: code.constants.clone(),
+                        sites: side.calls,
+                        shape: Arc::clone(shape),
+                    },
+                };
+                let alone: Box<dyn Express> = Box::new(Alone::new(arena, second)?);
+                Ok(alone)
+            }
+            Err(why) => {
+                machine::release(arena);
+                Err(why)
+            }
+        }
+    })
+}
+
+/// With a frame, or without one, where some scales of the inputs may be known.
+#[derive(Clone, Copy)]
+enum Manners<'a> {
+    Framed,
+    Words(&'a Shape, &'a [Option<u16>]),
+}
+
+impl<'a> Manners<'a> {
+    fn shape(self) -> Option<&'a Shape> {
+        match self {
+            Self::Framed => None,
+            Self::Words(shape, _) => Some(shape),
+        }
+    }
 }
 
 /// A function without a frame that stands in a module.
@@ -139,7 +191,7 @@ fn expressed(
     if Plan::new(code, Some(&shape))?.always_leaves(code) {
         return Ok(None);
     }
-    let (function, bytes, side) = define(module, code, &options, Some(&shape))?;
+    let (function, bytes, side) = define(module, code, &options, Manners::Words(&shape, &[]))?;
     Ok(Some(Second {
         function,
         bytes,
@@ -157,7 +209,7 @@ pub fn clif(code: &Code) -> Result<String, NotCompiled> {
     guarded(|| {
         let options = Options::default();
         let mut module = machine::module(level(code, &options))?;
-        let made = built(&mut module, code, &options, None);
+        let made = built(&mut module, code, &options, Manners::Framed);
         machine::release(module);
         made.map(|(_, context, _)| context.func.display().to_string())
     })
@@ -169,7 +221,7 @@ pub fn asm(code: &Code) -> Result<String, NotCompiled> {
         let options = Options::default();
         let level = level(code, &options);
         let mut module = machine::module(level)?;
-        let made = built(&mut module, code, &options, None);
+        let made = built(&mut module, code, &options, Manners::Framed);
         machine::release(module);
         let (_, mut context, _) = made?;
         context.set_disasm(true);
@@ -226,8 +278,9 @@ fn built(
     module: &mut JITModule,
     code: &Code,
     options: &Options,
-    shape: Option<&Shape>,
+    manners: Manners<'_>,
 ) -> Result<(FuncId, Context, Side), NotCompiled> {
+    let shape = manners.shape();
     let count = code.instructions.len();
     if count > options.max_instructions {
         return Err(NotCompiled::new(format!(
@@ -276,6 +329,10 @@ fn built(
     let find = module
         .declare_function(machine::FIND, Linkage::Import, &find)
         .map_err(refused)?;
+    let length = signature(module, &[pointer, types::I64]);
+    let length = module
+        .declare_function(machine::LENGTH, Linkage::Import, &length)
+        .map_err(refused)?;
     let refill = signature(module, &[pointer]);
     let refill = module
         .declare_function(machine::REFILL, Linkage::Import, &refill)
@@ -304,6 +361,7 @@ fn built(
     let called = Called {
         call: module.declare_func_in_func(call, &mut context.func),
         find: module.declare_func_in_func(find, &mut context.func),
+        length: module.declare_func_in_func(length, &mut context.func),
     };
     let builder = FunctionBuilder::new(&mut context.func, &mut frontend);
     let side = Lower::write(
@@ -315,6 +373,10 @@ fn built(
             fail_guard: options.fail_guard,
             level: level(code, options),
             without_frame: shape.map(|shape| (shape, called)),
+            scales: match manners {
+                Manners::Framed => &[],
+                Manners::Words(_, scales) => scales,
+            },
         },
         module.target_config(),
     )?;
@@ -326,9 +388,9 @@ fn define(
     module: &mut JITModule,
     code: &Code,
     options: &Options,
-    shape: Option<&Shape>,
+    manners: Manners<'_>,
 ) -> Result<(FuncId, usize, Side), NotCompiled> {
-    let (function, mut context, side) = built(module, code, options, shape)?;
+    let (function, mut context, side) = built(module, code, options, manners)?;
     let defined = module.define_function(function, &mut context);
     defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error:?}")))?;
     let bytes = context.compiled_code().map_or(0, |code| code.code_buffer().len());

@@ -1,9 +1,12 @@
-//! Texts of a constant set, or keys of a constant map, looked up by their length and two of their bytes.
+//! Texts of a constant set, or keys of a constant map, looked up by their length and two of their bytes, or where all are
+//! short as one number each.
 //!
 //! A table is made once, when a node is compiled, in which no two of them come to the same place. A text that is looked up
 //! is then compared with one of them at most.
 
-use vesper_ir::Set;
+use std::sync::Arc;
+
+use vesper_ir::{Set, planted};
 
 /// Where each text stands among all of them, by a number that is made of it.
 #[derive(Clone, Debug)]
@@ -19,6 +22,90 @@ const MOST: usize = 64;
 /// A table has at most so many places for each text.
 const ROOM: usize = 16;
 const FACTORS: [usize; 8] = [1, 3, 5, 7, 11, 13, 17, 31];
+
+/// The bytes of a text of up to eight as one number, which no other text of the same length has.
+#[inline]
+pub(crate) fn packed(text: &[u8]) -> Option<u64> {
+    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        // They overlap, and together they are the whole.
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return (text.len() <= 8).then(|| u64::from(first) | u64::from(last) << 32);
+    }
+    let (Some(first), Some(middle), Some(last)) = (text.first(), text.get(text.len() / 2), text.last())
+    else {
+        return Some(0);
+    };
+    Some(u64::from(*first) | u64::from(*middle) << 8 | u64::from(*last) << 16)
+}
+
+/// Texts of up to eight bytes, each by its number.
+#[derive(Clone, Debug)]
+pub(crate) struct Short {
+    /// The number, the length and the place of each text; where there is none a length that none has.
+    table: Vec<(u64, usize, u32)>,
+    /// What keeps the texts apart in the upper bits of a product,
+    factor: u64,
+    /// and how many bits are below those.
+    below: u32,
+}
+
+/// One of many odd numbers whose bits look alike nowhere.
+fn factor(number: u64) -> u64 {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d) | 1
+}
+
+impl Short {
+    /// A table for these texts; nothing where one is long, there are many, or none keeps them apart.
+    pub(crate) fn new(keys: &Set) -> Option<Self> {
+        let Set::Text(texts) = keys else {
+            return None;
+        };
+        if texts.is_empty() || texts.len() > MOST {
+            return None;
+        }
+        let numbers: Option<Vec<u64>> = texts.iter().map(|text| packed(text.as_bytes())).collect();
+        let numbers = numbers?;
+        let size = (texts.len() * 4).next_power_of_two();
+        let below = u64::BITS - size.ilog2();
+        (1..=64)
+            .map(factor)
+            .find_map(|factor| Self::by(texts, &numbers, size, factor, below))
+    }
+
+    fn by(texts: &[Arc<str>], numbers: &[u64], size: usize, factor: u64, below: u32) -> Option<Self> {
+        let mut short = Self {
+            table: vec![(0, usize::MAX, 0); size],
+            factor,
+            below,
+        };
+        for ((place, text), number) in (0_u32..).zip(texts).zip(numbers) {
+            let at = short.at(*number);
+            match short.table.get_mut(at) {
+                Some(free) if free.1 == usize::MAX => *free = (*number, text.len(), place),
+                _ => return None,
+            }
+        }
+        Some(short)
+    }
+
+    #[inline]
+    fn at(&self, number: u64) -> usize {
+        usize::try_from(number.wrapping_mul(self.factor) >> self.below).unwrap_or(usize::MAX)
+    }
+
+    /// The place of a text among all.
+    #[inline]
+    pub(crate) fn find(&self, text: &str) -> Option<usize> {
+        let number = packed(text.as_bytes())?;
+        let (known, length, place) = *self.table.get(self.at(number))?;
+        let is_it = planted!(
+            "express.texts_without_their_length",
+            known == number && length == text.len(),
+            known == number
+        );
+        is_it.then_some(place as usize)
+    }
+}
 
 /// The number of a text.
 #[inline]
@@ -101,6 +188,50 @@ mod tests {
         for other in ["b", "foot", "fxxd", "boook", "oth", "strasse", "日", "tooL"] {
             assert_eq!(lookup.find(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn short_texts_are_found_at_their_places_and_nothing_else_is() {
+        let known = texts(&[
+            "", "a", "aa", "aaa", "aaaa", "aaaaaaaa", "NG", "straße", "日本", "\0", "\0\0",
+        ]);
+        let short = Short::new(&known).unwrap();
+        for (place, text) in known.iter().enumerate() {
+            let vesper_ir::Value::Text(text) = text else {
+                continue;
+            };
+            assert_eq!(short.find(&text), Some(place), "{text:?}");
+        }
+        for other in [
+            "b",
+            "aaaaa",
+            "aaaaaaa",
+            "aaaaaaaaa",
+            "GN",
+            "N",
+            "\0\0\0",
+            "日",
+            "strasse",
+        ] {
+            assert_eq!(short.find(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn many_alike_are_kept_apart() {
+        let all: Vec<String> = (0..64).map(|number| format!("k{number}")).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let known = texts(&all);
+        if let Some(short) = Short::new(&known) {
+            for (place, text) in known.iter().enumerate() {
+                let vesper_ir::Value::Text(text) = text else {
+                    continue;
+                };
+                assert_eq!(short.find(&text), Some(place), "{text}");
+            }
+        }
+        assert!(Short::new(&texts(&["ninebytes"])).is_none());
+        assert!(Short::new(&texts(&[])).is_none());
     }
 
     #[test]

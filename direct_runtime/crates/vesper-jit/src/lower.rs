@@ -14,7 +14,7 @@ use crate::NotCompiled;
 use crate::flow::{Touched, of, of_loop, touched};
 use crate::kinds::{Comparison, Inline, Kind, inline};
 use crate::machine::Level;
-use crate::plan::{How, Place, Plan, State, apply};
+use crate::plan::{How, Known, Place, Plan, State, apply, scales};
 use crate::runtime::{Entry, Exit, FAULTED, Kept, REFUSED, Site, answer};
 
 mod decimals;
@@ -50,6 +50,8 @@ pub(crate) struct Manner<'a> {
     pub(crate) level: Level,
     /// Where inputs and outputs are words.
     pub(crate) without_frame: Option<(&'a Shape, Called)>,
+    /// The scales that decimals among the inputs have, where they are known; code that meets another gives up.
+    pub(crate) scales: &'a [Option<u16>],
 }
 
 /// What goes with the machine code.
@@ -109,6 +111,10 @@ pub(crate) struct Lower<'a, 'b> {
     chain: Vec<usize>,
     /// The block behind the choice that was written last, where one comes to it from there alone.
     follows: Option<Block>,
+    /// The scales that are known at the start of each block; none where nothing is known of those of the inputs,
+    scales: BTreeMap<usize, Known>,
+    /// and before the instruction at hand.
+    fixed: Known,
 }
 
 /// One side of a choice: whether it is taken, and what it has computed so far.
@@ -136,6 +142,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             fail_guard,
             level,
             without_frame,
+            scales: given,
         } = manner;
         let first = builder.create_block();
         builder.append_block_params_for_function_params(first);
@@ -186,6 +193,12 @@ impl<'a, 'b> Lower<'a, 'b> {
             counted: Vec::new(),
             chain: Vec::new(),
             follows: None,
+            scales: if given.iter().any(Option::is_some) {
+                scales(code, plan, given)
+            } else {
+                BTreeMap::new()
+            },
+            fixed: Known::default(),
         };
         for start in plan.blocks.keys() {
             let block = lower.builder.create_block();
@@ -235,6 +248,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             self.builder.switch_to_block(block);
             for kept in loads {
                 self.take_loaded(kept);
+                self.guard_scale(kept, next);
+                self.take_number(kept)?;
             }
             let to = self.block_at(next)?;
             self.builder.ins().jump(to, &NONE);
@@ -256,6 +271,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.builder.switch_to_block(block);
         self.state = state;
         self.at = start;
+        self.fixed = self.scales.get(&start).cloned().unwrap_or_default();
         loop {
             self.before = None;
             let at = self.at;
@@ -295,6 +311,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             if !matches!(how, How::Step { .. }) {
                 apply(how, &mut self.state)?;
             }
+            self.fixed.pass(self.code, instruction);
             self.at += 1;
             if self.plan.blocks.contains_key(&self.at) {
                 let to = self.edge(self.at)?;
@@ -506,6 +523,9 @@ impl<'a, 'b> Lower<'a, 'b> {
         if self.in_slots {
             let kept = self.kept(place, kind);
             return self.load_part(kept, part);
+        }
+        if let (Kind::Decimal, 1, Some(scale)) = (kind, part, self.fixed.get(place)) {
+            return self.builder.ins().iconst(types::I64, i64::from(scale));
         }
         let variable = self.variable(place, kind, part);
         self.builder.use_var(variable)

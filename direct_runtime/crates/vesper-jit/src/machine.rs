@@ -7,12 +7,13 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, default_libcall_names};
+use vesper_interp::words::{Block, Express, Shape, Words};
 
 use crate::NotCompiled;
 use crate::Second;
 use crate::routines::{decimal_add, decimal_compare};
 use crate::runtime::{Context, refill, step_at};
-use crate::words::{self, Expressed, call_at, find_at};
+use crate::words::{self, Expressed, call_at, find_at, length_of};
 
 /// What compiled code is: it is given the context, the slots, and which entry to begin at, and says where it stopped.
 type Code = extern "C" fn(&mut Context<'_>, *mut u64, u64) -> i64;
@@ -20,6 +21,11 @@ type Code = extern "C" fn(&mut Context<'_>, *mut u64, u64) -> i64;
 /// The machine code of one form of a node. It owns the memory that the code stands in.
 pub(crate) struct Machine {
     code: Code,
+    memory: Memory,
+}
+
+/// The memory of a module, which is given back when this is dropped.
+struct Memory {
     size: usize,
     /// Behind a mutex because a module may not be looked at from several threads; nobody does until it is dropped.
     module: Mutex<Option<JITModule>>,
@@ -27,7 +33,7 @@ pub(crate) struct Machine {
 
 impl fmt::Debug for Machine {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Machine({} bytes)", self.size)
+        write!(formatter, "Machine({} bytes)", self.memory.size)
     }
 }
 
@@ -76,6 +82,7 @@ pub(crate) const STEP: &str = "step_at";
 pub(crate) const REFILL: &str = "refill";
 pub(crate) const CALL: &str = "call_at";
 pub(crate) const FIND: &str = "find_at";
+pub(crate) const LENGTH: &str = "length_of";
 pub(crate) const DECIMAL_ADD: &str = "decimal_add";
 pub(crate) const DECIMAL_COMPARE: &str = "decimal_compare";
 
@@ -86,6 +93,7 @@ pub(crate) fn module(level: Level) -> Result<JITModule, NotCompiled> {
     builder.symbol(REFILL, refill as *const u8);
     builder.symbol(CALL, call_at as *const u8);
     builder.symbol(FIND, find_at as *const u8);
+    builder.symbol(LENGTH, length_of as *const u8);
     builder.symbol(DECIMAL_ADD, decimal_add as *const u8);
     builder.symbol(DECIMAL_COMPARE, decimal_compare as *const u8);
     Ok(JITModule::new(builder))
@@ -95,42 +103,28 @@ impl Machine {
     /// Makes the memory of a module executable, which the system may refuse.
     /// The second function of it, if there is one, lives as long as the machine.
     pub(crate) fn new(
-        mut module: JITModule,
+        module: JITModule,
         function: FuncId,
         second: Option<Second>,
         size: usize,
     ) -> Result<(Self, Option<Expressed>), NotCompiled> {
-        if let Err(error) = module.finalize_definitions() {
-            release(module);
-            return Err(NotCompiled::new(format!(
-                "memory cannot be made executable: {error}"
-            )));
-        }
+        let module = finalised(module)?;
         let code = module.get_finalized_function(function);
         #[expect(unsafe_code, reason = "the one way to call machine code")]
         // SAFETY: the function was declared with this signature in `lower`, its definition is final, and its memory is
         // freed with `self`, which is borrowed while it runs.
         let code = unsafe { std::mem::transmute::<*const u8, Code>(code) };
-        let second = second.map(|second| {
-            let code = module.get_finalized_function(second.function);
-            #[expect(unsafe_code, reason = "the one way to call machine code")]
-            // SAFETY: the same; `Compiled` has both, lends the second out no longer than itself, and drops it first.
-            let code = unsafe { std::mem::transmute::<*const u8, words::Code>(code) };
-            Expressed {
-                code,
-                parts: second.parts,
-            }
-        });
+        // `Compiled` has both, lends the second out no longer than itself, and drops it first.
+        let second = second.map(|second| expressed(&module, second));
         let machine = Self {
             code,
-            size,
-            module: Mutex::new(Some(module)),
+            memory: Memory::new(module, size),
         };
         Ok((machine, second))
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.size
+        self.memory.size
     }
 
     /// Runs from an entry, and says at which exit it stopped.
@@ -140,7 +134,85 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+/// Makes the memory of a module executable, which the system may refuse.
+fn finalised(mut module: JITModule) -> Result<JITModule, NotCompiled> {
+    match module.finalize_definitions() {
+        Ok(()) => Ok(module),
+        Err(error) => {
+            release(module);
+            Err(NotCompiled::new(format!(
+                "memory cannot be made executable: {error}"
+            )))
+        }
+    }
+}
+
+/// The function without a frame of a module whose memory is executable. It may be called for as long as that lives.
+fn expressed(module: &JITModule, second: Second) -> Expressed {
+    let code = module.get_finalized_function(second.function);
+    #[expect(unsafe_code, reason = "the one way to call machine code")]
+    // SAFETY: the function was declared with this signature in `lower` and its definition is final. Who has it has the
+    // memory too, lends it out no longer than that, and drops it first.
+    let code = unsafe { std::mem::transmute::<*const u8, words::Code>(code) };
+    Expressed {
+        code,
+        parts: second.parts,
+    }
+}
+
+/// A function without a frame that stands in memory of its own.
+#[derive(Debug)]
+pub(crate) struct Alone {
+    /// Before the memory: it has a pointer into it.
+    express: Expressed,
+    memory: Memory,
+}
+
+impl Alone {
+    pub(crate) fn new(module: JITModule, second: Second) -> Result<Self, NotCompiled> {
+        let size = second.bytes;
+        let module = finalised(module)?;
+        Ok(Self {
+            express: expressed(&module, second),
+            memory: Memory::new(module, size),
+        })
+    }
+}
+
+impl Express for Alone {
+    fn shape(&self) -> &Arc<Shape> {
+        self.express.shape()
+    }
+
+    fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool {
+        self.express.run(words, fuel)
+    }
+
+    fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
+        self.express.run_rows(block, fuel);
+    }
+
+    fn size(&self) -> usize {
+        self.memory.size
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Memory({} bytes)", self.size)
+    }
+}
+
+impl Memory {
+    fn new(module: JITModule, size: usize) -> Self {
+        Self {
+            size,
+            module: Mutex::new(Some(module)),
+        }
+    }
+}
+
+impl Drop for Memory {
     fn drop(&mut self) {
         let module = self
             .module
@@ -154,7 +226,7 @@ impl Drop for Machine {
 /// Gives the memory of a module back.
 #[expect(unsafe_code, reason = "a module that is dropped keeps its memory for ever")]
 pub(crate) fn release(module: JITModule) {
-    // SAFETY: only `Machine` has a pointer into it, and it is either not made yet or being dropped: no code of it runs,
-    // because whoever runs it borrows the `Machine`.
+    // SAFETY: only `Machine` and `Alone` have a pointer into it, and they are either not made yet or being dropped: no code
+    // of it runs, because whoever runs it borrows one of them.
     unsafe { module.free_memory() };
 }

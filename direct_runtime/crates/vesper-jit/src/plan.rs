@@ -9,8 +9,10 @@ use crate::NotCompiled;
 use crate::flow::{Places, needed, of, of_loop, places, touched};
 use crate::kinds::{Kind, inline};
 
+mod scales;
 mod words;
 
+pub(crate) use scales::{Known, of_function, scales};
 pub(crate) use words::{asked, word_of};
 
 /// Where a value stands.

@@ -3,22 +3,22 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use vesper_interp::words::{Block, CONSTANT, Express, Shape, Words};
+use vesper_interp::words::{Block, CONSTANT, Express, Shape, Words, number_of_text};
 use vesper_ir::{Key, MAX_ARITY, Member, Op, Set, TextKernels, Value, dispatch, planted};
 use vesper_kernels::Native;
 
 use crate::kinds::{Bits, Kind};
-use crate::lookup::Lookup;
+use crate::lookup::{Lookup, Short, packed};
 
 /// What a function does for compiled code.
 #[derive(Clone, Debug)]
 pub(crate) enum Site {
-    /// How long a text is.
+    /// How long a text is: another function says so.
     Length,
     /// Compares two texts.
     Texts(Op),
-    /// Whether a text is in a constant set, or a key of a constant map.
-    Has(Keys),
+    /// Whether a text is in a constant set, or a key of a constant map; and the numbers of those, where they are few.
+    Has(Keys, Option<Vec<u64>>),
     /// What a constant map has for a text, by the place of its key.
     At { keys: Keys, values: Box<[Bits]> },
     /// Calls a kernel on values made of what is given.
@@ -28,19 +28,40 @@ pub(crate) enum Site {
 /// The texts of a constant.
 #[derive(Clone, Debug)]
 pub(crate) enum Keys {
+    Short(Short),
     Table(Lookup),
     /// They are many, or too much alike.
     Set(Set),
 }
 
 impl Keys {
+    /// The numbers of the texts, where all have one and they are few: then they are compared one by one.
+    pub(crate) fn numbers(keys: &Set) -> Option<Vec<u64>> {
+        let Set::Text(texts) = keys else {
+            return None;
+        };
+        if texts.len() > FEW {
+            return None;
+        }
+        let number = |text: &Arc<str>| {
+            let mut eight = [0; 8];
+            eight.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+            Some(number_of_text(eight, text.len())).filter(|number| *number != 0)
+        };
+        texts.iter().map(number).collect()
+    }
+
     pub(crate) fn new(keys: &Set) -> Self {
+        if let Some(short) = Short::new(keys) {
+            return Self::Short(short);
+        }
         Lookup::new(keys).map_or_else(|| Self::Set(keys.clone()), Self::Table)
     }
 
     #[inline]
     fn find(&self, text: &str) -> Option<usize> {
         match self {
+            Self::Short(table) => table.find(text),
             Self::Table(table) => table.find(text),
             Self::Set(set) => set.find(Key::Text(text)),
         }
@@ -55,22 +76,32 @@ pub(crate) enum Arg {
     Given(Kind),
 }
 
+/// Machine code compares a short text with so many others one by one.
+const FEW: usize = 8;
+
 /// How many words arguments and a result may take.
 const SCRATCH: usize = 2 * MAX_ARITY;
 
-/// What machine code is called with. It reads and writes the first two itself.
+/// What machine code is called with. It reads and writes what comes before the texts itself.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
     pub(crate) fuel: u64,
+    /// The address of the numbers of texts, and the place of the last, which is none: so every text has one.
+    numbers: u64,
+    last_number: u64,
     scratch: [u64; SCRATCH],
     texts: &'a [&'a str],
     constants: &'a [Value],
     sites: &'a [Site],
 }
 
-/// Where the words for arguments and results stand in a room.
-pub(crate) const SCRATCH_AT: usize = 8;
+/// Where the numbers of texts stand in a room, the place of the last of them, and the words for arguments and results.
+pub(crate) const NUMBERS_AT: i32 = 8;
+pub(crate) const LAST_NUMBER_AT: i32 = 16;
+pub(crate) const SCRATCH_AT: usize = 24;
+/// The number of no text.
+const NO_NUMBER: [u64; 1] = [0];
 
 /// What compiled code, and the function that it calls, answer where all went well.
 pub(crate) const DONE: i64 = 0;
@@ -106,13 +137,7 @@ impl Express for Expressed {
         let Some(raw) = words.raw(&self.parts.shape) else {
             return false;
         };
-        let mut room = Room {
-            fuel,
-            scratch: [0; SCRATCH],
-            texts: raw.texts,
-            constants: &self.parts.constants,
-            sites: &self.parts.sites,
-        };
+        let mut room = Room::new(fuel, raw.texts, raw.numbers, &self.parts);
         (self.code)(&mut room, raw.words.as_mut_ptr(), raw.results.as_mut_ptr()) == DONE
     }
 
@@ -121,13 +146,7 @@ impl Express for Expressed {
             return;
         };
         // The scratch is written before it is read, and what may be spent is said anew: one room for all rows.
-        let mut room = Room {
-            fuel,
-            scratch: [0; SCRATCH],
-            texts: raw.texts,
-            constants: &self.parts.constants,
-            sites: &self.parts.sites,
-        };
+        let mut room = Room::new(fuel, raw.texts, raw.numbers, &self.parts);
         for (row, words, results) in raw.rows() {
             room.fuel = fuel;
             *row = (self.code)(&mut room, words.as_mut_ptr(), results.as_mut_ptr()) == DONE;
@@ -136,6 +155,21 @@ impl Express for Expressed {
 }
 
 impl<'a> Room<'a> {
+    /// The numbers are borrowed for as long as the room lives, like the texts.
+    #[inline]
+    fn new(fuel: u64, texts: &'a [&'a str], numbers: &'a [u64], parts: &'a Parts) -> Self {
+        let numbers = if numbers.is_empty() { &NO_NUMBER } else { numbers };
+        Self {
+            fuel,
+            numbers: numbers.as_ptr().addr() as u64,
+            last_number: numbers.len() as u64 - 1,
+            scratch: [0; SCRATCH],
+            texts,
+            constants: &parts.constants,
+            sites: &parts.sites,
+        }
+    }
+
     fn text(&self, word: u64) -> Option<&'a str> {
         let place = usize::try_from(word & !CONSTANT).ok()?;
         if word & CONSTANT == 0 {
@@ -151,7 +185,7 @@ impl<'a> Room<'a> {
     #[inline]
     fn found(&self, site: u32, text: u64) -> Option<i64> {
         let text = self.text(text)?;
-        let (Site::Has(keys) | Site::At { keys, .. }) = self.sites.get(site as usize)? else {
+        let (Site::Has(keys, _) | Site::At { keys, .. }) = self.sites.get(site as usize)? else {
             return None;
         };
         let found = keys.find(text);
@@ -189,20 +223,12 @@ impl<'a> Room<'a> {
         let site = self.sites.get(site as usize)?;
         let [first, second, ..] = self.scratch;
         match site {
-            Site::Length => {
-                let length = Native.text_length(self.text(first)?);
-                self.give_one(planted!(
-                    "express.length_of_no_text",
-                    length.cast_unsigned(),
-                    length.cast_unsigned().saturating_sub(1)
-                ));
-            }
             Site::Texts(op) => {
                 let holds = compared(*op, self.text(first)?, self.text(second)?)?;
                 self.give_one(u64::from(holds));
             }
             // These are asked for in another way.
-            Site::Has(_) | Site::At { .. } => return None,
+            Site::Length | Site::Has(..) | Site::At { .. } => return None,
             Site::Kernel { op, args, gives } => {
                 // Looking up cannot panic; what a kernel does is more than can be seen from here.
                 let value = catch_unwind(AssertUnwindSafe(|| self.kernel(*op, args)));
@@ -279,6 +305,38 @@ fn compared(op: Op, left: &str, right: &str) -> Option<bool> {
 pub(crate) const ABSENT: i64 = -1;
 /// and where it cannot look.
 const LOST: i64 = -2;
+
+/// The upper bit of each byte: those of ASCII have none.
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// How many characters a text has: a short one of ASCII as many as bytes, and of any other the kernel counts them.
+#[inline]
+fn length(text: &str) -> i64 {
+    match packed(text.as_bytes()) {
+        Some(bits)
+            if planted!(
+                "express.every_short_text_is_ascii",
+                bits & HIGH == 0,
+                bits < u64::MAX
+            ) =>
+        {
+            i64::try_from(text.len()).unwrap_or(i64::MAX)
+        }
+        _ => Native.text_length(text),
+    }
+}
+
+/// Called by compiled code: how many characters a text has; less than zero where there is no such text. It cannot panic.
+pub(crate) extern "C" fn length_of(room: &Room<'_>, text: u64) -> i64 {
+    let Some(text) = room.text(text) else {
+        return LOST;
+    };
+    planted!(
+        "express.length_of_no_text",
+        length(text),
+        length(text).saturating_sub(1).max(0)
+    )
+}
 
 /// Called by compiled code: the place of a text among the keys at a site. It cannot panic.
 pub(crate) extern "C" fn find_at(room: &Room<'_>, site: u32, text: u64) -> i64 {

@@ -172,7 +172,7 @@ fn drawn(seed: u64) -> Program {
 
 #[test]
 fn drawn_expressions_come_to_the_same() {
-    let (mut whole, mut without_frame) = (0, 0);
+    let (mut whole, mut without_frame, mut scaled) = (0, 0, 0);
     for seed in 0..60 {
         let mut random = Random(seed * 7_919 + 1);
         let (kind, ty) = KINDS[usize::try_from(seed % 4).unwrap()];
@@ -184,10 +184,15 @@ fn drawn_expressions_come_to_the_same() {
         let report = same(&program, seed, 48, 4);
         whole += report.whole;
         without_frame += report.without_frame;
+        scaled += report.scaled;
     }
     assert!(
         without_frame > 60 * 10,
         "only {without_frame} runs were done without a frame"
+    );
+    assert!(
+        scaled > 60,
+        "only {scaled} runs were done by code that knows the scales of its inputs"
     );
     // Most inputs are ordinary, and ordinary ones are computed without the interpreter.
     assert!(

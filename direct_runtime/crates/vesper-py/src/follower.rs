@@ -59,6 +59,10 @@ pub(crate) struct Handed {
     pub(crate) broke: Option<String>,
 }
 
+/// So many wake the thread; fewer wait until somebody asks what was found, which happens several times a second. To wake
+/// it for each costs its caller a call of the system, and on a busy machine its turn.
+const WAKES: usize = 16;
+
 /// What waits in all threads of this process, in bytes.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
@@ -131,11 +135,14 @@ impl Follower {
             return;
         }
         queue.jobs.push_back(job);
-        self.changed.notify_all();
+        if queue.jobs.len() >= WAKES {
+            self.changed.notify_all();
+        }
     }
 
     /// Takes what was found.
     pub(crate) fn drain(&self) -> (Gathered, Vec<Handed>) {
+        self.changed.notify_all();
         let mut found = lock(&self.found);
         let handed = std::mem::take(&mut found.handed);
         let bytes: usize = handed.iter().map(|each| each.job.bytes).sum();
@@ -146,6 +153,7 @@ impl Follower {
     /// Waits until everything was followed; false where that took too long.
     pub(crate) fn wait(&self, limit: Duration) -> bool {
         let queue = lock(&self.queue);
+        self.changed.notify_all();
         let is_at_work = |queue: &mut Queue| queue.is_busy || !queue.jobs.is_empty();
         let waited = self.changed.wait_timeout_while(queue, limit, is_at_work);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()

@@ -186,7 +186,9 @@ fn digest_of(effect: &str, effect_class: &str, fixed: &str, arguments: &str, key
     text.push(']');
     let mut digest = String::with_capacity(64);
     for byte in Sha256::digest(text.as_bytes()) {
-        let _ = write!(digest, "{byte:02x}");
+        for half in [byte >> 4, byte & 15] {
+            digest.push(char::from(if half < 10 { b'0' + half } else { b'a' + half - 10 }));
+        }
     }
     digest
 }

@@ -194,9 +194,6 @@ impl Route {
     /// The outputs of an execution on these inputs; what ends otherwise is raised.
     #[getter]
     fn call<'py>(route: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        if route.get().program.get().compiled().uses_now() {
-            return route.getattr("call_at");
-        }
         serve::CALL.bind(route.as_any())
     }
 

@@ -11,7 +11,7 @@ use vesper_interp::code::Code;
 use vesper_interp::guard::guarded;
 use vesper_interp::native::Native;
 use vesper_interp::tier::{self, Compiler, Report, Stage, Tiering};
-use vesper_interp::words::Shape;
+use vesper_interp::words::{Express, Scales, Shape};
 use vesper_jit::Options;
 
 use crate::NotCompiled;
@@ -68,6 +68,20 @@ impl Compiler for Cranelift {
             ..Options::default()
         };
         vesper_jit::compile(code, shape, &options).map_err(|why| why.to_string())
+    }
+
+    fn compile_scaled(
+        &self,
+        code: &Code,
+        shape: &Arc<Shape>,
+        scales: &Scales,
+    ) -> Result<Box<dyn Express>, String> {
+        // It has fewer guards than the general code, and numbers of its own: each of them fails once as well.
+        let options = Options {
+            fail_guard: self.fail_guard,
+            ..Options::default()
+        };
+        vesper_jit::compile_scaled(code, shape, scales, &options).map_err(|why| why.to_string())
     }
 }
 

@@ -1,6 +1,9 @@
 //! The same hash over inputs that stand in words: what a run without a frame has read is hashed as if it had had one.
 //!
-//! Byte for byte as `Fingerprint::value`, so that nobody can tell by which way an execution was run.
+//! Byte for byte as `Fingerprint::value`, so that nobody can tell by which way an execution was run. What comes before an
+//! input and the input itself are put together as one number, and copied at once.
+
+use vesper_ir::Member;
 
 use super::Fingerprint;
 use crate::parts::Parts;
@@ -9,14 +12,16 @@ use crate::words::{Held, RowsHeld, Word, Words};
 impl Fingerprint {
     /// As `add_input` of the same input as a value; nothing where it does not stand in these words.
     pub(crate) fn add_worded(&mut self, place: u32, words: &Words<'_>, parts: &Parts) -> Option<()> {
-        self.tag(b'i');
-        self.bytes(&place.to_le_bytes());
+        let before = u64::from(b'i') | u64::from(place) << 8;
         match words.input(place as usize)? {
             Held::Word(word) => {
-                self.word(word, parts);
+                self.word::<5>(before, word, parts);
                 Some(())
             }
-            Held::Rows(rows) => self.rows(&rows, parts),
+            Held::Rows(rows) => {
+                self.put(u128::from(before), 5);
+                self.rows(&rows, parts)
+            }
         }
     }
 
@@ -34,14 +39,14 @@ impl Fingerprint {
                 Parts::Fields(read) => {
                     self.tag(b'R');
                     for (field, parts) in read {
-                        self.word(rows.field(number, *field as usize)?, parts);
+                        self.word::<0>(0, rows.field(number, *field as usize)?, parts);
                     }
                 }
                 _ => {
                     self.tag(b'R');
                     self.length(rows.fields());
                     for field in 0..rows.fields() {
-                        self.word(rows.field(number, field)?, &Parts::Whole);
+                        self.word::<0>(0, rows.field(number, field)?, &Parts::Whole);
                     }
                 }
             }
@@ -49,30 +54,49 @@ impl Fingerprint {
         Some(())
     }
 
-    fn word(&mut self, word: Word<'_>, parts: &Parts) {
+    /// A value, and in front of it so many bytes, which are the lowest of `before`.
+    #[inline]
+    fn word<const BEFORE: usize>(&mut self, before: u64, word: Word<'_>, parts: &Parts) {
+        let all = |tag: u8, number: u64| {
+            u128::from(before) | (u128::from(tag) | u128::from(number) << 8) << (8 * BEFORE)
+        };
         if *parts == Parts::Outside {
-            self.tag(b'1');
+            self.put(all(b'1', 0), BEFORE + 1);
             return;
         }
         match word {
-            Word::Boolean(value) => self.bytes(&[b'b', u8::from(value)]),
-            Word::Integer(value) => self.number(b'i', value),
+            Word::Boolean(value) => self.put(all(b'b', u64::from(value)), BEFORE + 2),
+            Word::Integer(value) => self.put(all(b'i', value.cast_unsigned()), BEFORE + 9),
             Word::Float(value) => {
                 let value = if value.is_nan() { f64::NAN } else { value };
-                self.number(b'f', value.to_bits().cast_signed());
+                self.put(all(b'f', value.to_bits()), BEFORE + 9);
             }
             Word::Decimal(coefficient, scale) => {
-                self.number(b'd', coefficient);
-                self.bytes(&scale.to_le_bytes());
+                let scale = u128::from(scale) << (8 * (BEFORE + 9));
+                self.put(all(b'd', coefficient.cast_unsigned()) | scale, BEFORE + 11);
             }
-            Word::Timestamp(value) => self.number(b's', value),
-            Word::Date(value) => self.number(b'a', i64::from(value)),
-            Word::Duration(value) => self.number(b'u', value),
-            Word::Member(member) => self.member(member),
+            Word::Timestamp(value) => self.put(all(b's', value.cast_unsigned()), BEFORE + 9),
+            Word::Date(value) => self.put(all(b'a', i64::from(value).cast_unsigned()), BEFORE + 9),
+            Word::Duration(value) => self.put(all(b'u', value.cast_unsigned()), BEFORE + 9),
+            Word::Member(Member(member)) => self.put(all(b'm', u64::from(member)), BEFORE + 5),
             Word::Text(text) => {
-                self.tag(b't');
-                self.text(text);
+                self.put(all(b't', text.len() as u64), BEFORE + 9);
+                self.bytes(text.as_bytes());
             }
+        }
+    }
+
+    /// So many bytes, at most sixteen, the lowest first. All sixteen are copied where there is room: those behind are
+    /// written over by what follows.
+    #[inline]
+    fn put(&mut self, bytes: u128, length: usize) {
+        let bytes = bytes.to_le_bytes();
+        match self.pending.get_mut(self.used..self.used + bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(&bytes);
+                self.used += length;
+            }
+            None => self.bytes(bytes.get(..length).unwrap_or_default()),
         }
     }
 }

@@ -329,6 +329,65 @@ impl Compiler for Swiftly {
     fn compile(&self, _: &Code, shape: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String> {
         Ok(Box::new(Swift(shape.ok_or("it has no shape")?)))
     }
+
+    fn compile_scaled(
+        &self,
+        _: &Code,
+        shape: &Arc<Shape>,
+        scales: &Scales,
+    ) -> Result<Box<dyn Express>, String> {
+        match scales.first() {
+            Some(Some(13)) => Err("nobody likes it".to_owned()),
+            _ => Ok(Box::new(Swift(Arc::clone(shape)))),
+        }
+    }
+}
+
+/// Whether rows of these scales have code of their own.
+fn is_scaled(program: &Program, scale: u16, rows: u32) -> bool {
+    let general = program.express_rows(128).unwrap();
+    program
+        .express_scaled(general, &[Some(scale), None], rows)
+        .is_some()
+}
+
+#[test]
+fn code_for_known_scales_is_made_once_there_were_enough_rows() {
+    let program = payment(Tiering {
+        compiler: Box::new(Swiftly),
+        ..tiering(CODE)
+    });
+    assert!((0..=100).all(|_| is_interpreted(&program)));
+    worker::settle();
+    assert!(!is_scaled(&program, 2, 16_000));
+    assert!(!is_scaled(&program, 2, 384));
+    assert_eq!(report(&program).variants, 0);
+    assert!(is_scaled(&program, 2, 1));
+    assert!(is_scaled(&program, 2, 1));
+    assert_eq!(report(&program).variants, 1);
+    // Rows of others are counted anew.
+    assert!(!is_scaled(&program, 3, 16_384));
+    assert!(is_scaled(&program, 3, 1));
+}
+
+#[test]
+fn few_vectors_of_scales_have_code_and_what_is_refused_is_not_asked_for_again() {
+    let program = payment(Tiering {
+        compiler: Box::new(Swiftly),
+        is_eager: true,
+        ..tiering(CODE)
+    });
+    let general = program.express_rows(128).unwrap();
+    assert!(
+        program.express_scaled(general, &[None, None], 1).is_none(),
+        "nothing is known"
+    );
+    assert!(!is_scaled(&program, 13, 1));
+    assert!([1, 2, 3].into_iter().all(|scale| is_scaled(&program, scale, 1)));
+    assert!(!is_scaled(&program, 4, 1), "there is no place left");
+    assert!(!is_scaled(&program, 13, 1));
+    assert!([1, 2, 3].into_iter().all(|scale| is_scaled(&program, scale, 1)));
+    assert_eq!(report(&program).variants, 3);
 }
 
 #[test]

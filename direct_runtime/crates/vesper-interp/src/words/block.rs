@@ -15,6 +15,7 @@ use super::{Express, Form, Given, Shape, Word, Words, all, write};
 #[derive(Debug)]
 pub struct RawRows<'w, 'a> {
     pub texts: &'w [&'a str],
+    pub numbers: &'w [u64],
     rows: &'w mut [bool],
     words: ChunksExactMut<'w, u64>,
     results: ChunksExactMut<'w, u64>,
@@ -99,25 +100,56 @@ impl<'a> Block<'a> {
         self.is_put(input, count)
     }
 
-    /// The same for texts of which every row has one.
+    /// The same for texts of which every row has one, with their numbers (`number_of_text`): machine code knows a short
+    /// text by that, and looks at no other.
     #[inline]
-    pub fn put_texts(&mut self, input: usize, given: impl Iterator<Item = &'a str>) -> bool {
+    pub fn put_texts(&mut self, input: usize, given: impl Iterator<Item = (&'a str, u64)>) -> bool {
         let Words {
             shape,
             inputs: words,
             texts,
+            numbers,
             ..
         } = &mut self.words;
         let Some(Given::Value { form: Form::Text, at }) = shape.inputs.get(input) else {
             return false;
         };
         let first = texts.len();
-        texts.extend(given.take(self.rows.len()));
+        // Texts that were put one by one have none.
+        numbers.resize(planted!("express.numbers_of_other_texts", first, 0), 0);
+        numbers.reserve(self.rows.len() + 1);
+        texts.extend(given.take(self.rows.len()).map(|(text, number)| {
+            numbers.push(number);
+            text
+        }));
+        numbers.push(0);
         let places = words.get_mut(*at..).unwrap_or_default();
         let places = places.iter_mut().step_by(shape.words.max(1));
         let count = texts.len() - first;
         for (place, number) in places.zip(first..texts.len()) {
             *place = number as u64;
+        }
+        self.is_put(input, count)
+    }
+
+    /// The same for members of an enum; a row for which there is none is left out.
+    #[inline]
+    pub fn put_members(&mut self, input: usize, given: impl Iterator<Item = Option<u32>>) -> bool {
+        let shape = &self.words.shape;
+        let Some(Given::Value {
+            form: Form::Member,
+            at,
+        }) = shape.inputs.get(input)
+        else {
+            return false;
+        };
+        let places = self.words.inputs.get_mut(*at..).unwrap_or_default();
+        let places = places.iter_mut().step_by(shape.words.max(1));
+        let mut count = 0;
+        for ((place, row), member) in places.zip(&mut self.rows).zip(given) {
+            *row &= member.is_some();
+            *place = member.unwrap_or_default().into();
+            count += 1;
         }
         self.is_put(input, count)
     }
@@ -174,6 +206,7 @@ impl<'a> Block<'a> {
         let first = planted!("express.results_stand_one_row_later", 0, shape.results);
         Some(RawRows {
             texts: &self.words.texts,
+            numbers: &self.words.numbers,
             rows: &mut self.rows,
             words: self.words.inputs.chunks_exact_mut(shape.words.max(1)),
             results: self
@@ -198,7 +231,7 @@ impl<'a> Block<'a> {
     /// The words of an output in the rows from one on: of a decimal the coefficient and the scale, of anything else one,
     /// and a second that says nothing. Those of rows without outputs say nothing at all.
     #[inline]
-    pub fn output(&self, output: usize, from: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn output(&self, output: usize, from: usize) -> impl Iterator<Item = (u64, u64)> + Clone + '_ {
         let shape = &self.words.shape;
         let (form, at) = shape
             .outputs

@@ -49,6 +49,10 @@ impl Lower<'_, '_> {
                     self.builder.ins().iadd(left_scale, right_scale),
                     left_scale
                 );
+                if let Some(scale) = self.known_product(left_scale, right_scale) {
+                    planted!("scaled.product_wraps", self.guard(overflows), ());
+                    return Ok(vec![product, scale]);
+                }
                 let is_too_long =
                     self.builder
                         .ins()
@@ -154,8 +158,60 @@ impl Lower<'_, '_> {
         bits.is_some_and(|[coefficient, ..]| coefficient == 0)
     }
 
+    /// The scale of a product, where those of both factors are known and it is none that decimals do not have.
+    fn known_product(&mut self, left: Value, right: Value) -> Option<Value> {
+        let sum = self.known(left)?.checked_add(self.known(right)?)?;
+        (sum <= i64::from(MAX_SCALE)).then(|| self.builder.ins().iconst(types::I64, sum))
+    }
+
+    /// Both at the larger of the two scales, where both are known: at most one multiplication is left, and of a constant
+    /// none. Nothing where a power of ten or the constant does not fit.
+    fn aligned_by_constants(
+        &mut self,
+        left: Value,
+        left_scale: Value,
+        right: Value,
+        right_scale: Value,
+    ) -> Option<Pair> {
+        let apart = self.known(left_scale)?.checked_sub(self.known(right_scale)?)?;
+        let power = *POWERS.get(usize::try_from(apart.unsigned_abs()).ok()?)?;
+        let power = planted!("scaled.one_zero_too_few", power, (power / 10).max(1));
+        Some(match apart {
+            0 => Pair {
+                left,
+                right,
+                scale: left_scale,
+            },
+            ..0 => Pair {
+                left: self.raised(left, power)?,
+                right,
+                scale: right_scale,
+            },
+            _ => Pair {
+                left,
+                right: self.raised(right, power)?,
+                scale: left_scale,
+            },
+        })
+    }
+
+    /// A coefficient, multiplied by a power of ten.
+    fn raised(&mut self, value: Value, power: i64) -> Option<Value> {
+        if let Some(known) = self.known(value) {
+            let raised = known.checked_mul(power)?;
+            return Some(self.builder.ins().iconst(types::I64, raised));
+        }
+        let power = self.builder.ins().iconst(types::I64, power);
+        let (raised, overflows) = self.builder.ins().smul_overflow(value, power);
+        planted!("scaled.alignment_wraps", self.guard(overflows), ());
+        Some(raised)
+    }
+
     /// Both at the larger of the two scales.
     fn aligned(&mut self, left: Value, left_scale: Value, right: Value, right_scale: Value) -> Pair {
+        if let Some(pair) = self.aligned_by_constants(left, left_scale, right, right_scale) {
+            return pair;
+        }
         let apart = self.builder.ins().isub(left_scale, right_scale);
         let unequal = self.builder.create_block();
         let join = self.builder.create_block();

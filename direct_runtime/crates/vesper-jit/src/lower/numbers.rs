@@ -1,7 +1,7 @@
 //! Arithmetic and comparisons of what fits one machine register.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Value, ValueDef, types};
 use vesper_interp::code::Operand;
 use vesper_ir::planted;
 
@@ -85,9 +85,47 @@ impl Lower<'_, '_> {
                 self.builder.ins().fsub(left, right),
                 self.builder.ins().fsub(right, left)
             ),
-            Inline::Multiply => self.builder.ins().fmul(left, right),
+            Inline::Multiply => self.product(left, right),
             _ => return Err(NotCompiled::new("no code for an operation on floats")),
         })
+    }
+
+    /// The product of two floats. SEMANTICS: an integer times a power of two is exact, and so is that times another; so it
+    /// is the integer times both at once, and nobody waits for the first product.
+    pub(super) fn product(&mut self, left: Value, right: Value) -> Value {
+        if let Some((Opcode::Fmul, integer, first)) = self.parts(left)
+            && self.is_of_integer(integer)
+            && let (Some(first), Some(second)) = (self.power(first), self.power(right))
+        {
+            let both = planted!("jit.second_power_is_forgotten", first * second, first);
+            let both = self.builder.ins().f64const(both);
+            return self.builder.ins().fmul(integer, both);
+        }
+        self.builder.ins().fmul(left, right)
+    }
+
+    /// True for a float that was an integer.
+    fn is_of_integer(&self, value: Value) -> bool {
+        let dfg = &self.builder.func.dfg;
+        let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
+            return false;
+        };
+        dfg.insts[instruction].opcode() == Opcode::FcvtFromSint
+    }
+
+    /// The power of two, or the opposite of one, that a value is, where that is a constant. Not one so large or small that
+    /// an integer times two of them could be beyond what floats are exact for.
+    fn power(&self, value: Value) -> Option<f64> {
+        let dfg = &self.builder.func.dfg;
+        let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
+            return None;
+        };
+        let InstructionData::UnaryIeee64 { imm, .. } = dfg.insts[instruction] else {
+            return None;
+        };
+        let power = f64::from_bits(imm.bits());
+        let is_power = power.is_normal() && power.to_bits() << 12 == 0;
+        (is_power && (1e-100..1e100).contains(&power.abs())).then_some(power)
     }
 
     fn integer(&mut self, what: Inline, left: Value, right: Value) -> Result<Value, NotCompiled> {

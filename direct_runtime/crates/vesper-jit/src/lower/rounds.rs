@@ -1,7 +1,9 @@
 //! Rounds of a loop that takes fuel in step with its items: what they do not have to do, because it can be done once.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{Block, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types};
+use cranelift_codegen::ir::{
+    Block, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types,
+};
 use vesper_interp::code::Instruction;
 use vesper_ir::planted;
 
@@ -132,10 +134,19 @@ impl Lower<'_, '_> {
         }
         let start = in_step.start;
         let exits = self.side.exits.len();
-        let own: Vec<Counted> = self.counted.iter().filter(|one| one.start == start).copied().collect();
+        let own: Vec<Counted> = self
+            .counted
+            .iter()
+            .filter(|one| one.start == start)
+            .copied()
+            .collect();
         // One and the same condition is counted once, unless somebody may leave in between, or come from elsewhere.
-        let same = own.iter().find(|one| one.condition == compared && one.exits == exits);
-        let same = same.filter(|one| self.chain.contains(&one.at)).map(|one| one.count);
+        let same = own
+            .iter()
+            .find(|one| one.condition == compared && one.exits == exits);
+        let same = same
+            .filter(|one| self.chain.contains(&one.at))
+            .map(|one| one.count);
         let next = own.iter().map(|one| one.count + 1).max().unwrap_or(0);
         let count = same.unwrap_or(next);
         let Some(variable) = in_step.counts.get(count) else {

@@ -307,7 +307,7 @@ impl Lower<'_, '_> {
         {
             let opposite = -f64::from_bits(imm.bits());
             let opposite = self.builder.ins().f64const(opposite);
-            return self.builder.ins().fmul(other, opposite);
+            return self.product(other, opposite);
         }
         self.builder.ins().fneg(value)
     }

@@ -1,21 +1,28 @@
 //! Machine code that needs no frame: inputs and outputs are words, and where anything unusual happens all is given up.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, Value, types};
+use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, Type, Value, types};
 use vesper_interp::code::Operand;
 use vesper_interp::words::{CONSTANT, Given, Shape};
 use vesper_ir::{Op, planted};
 
-use super::{Held, How, Kept, Kind, Lower, NONE, NotCompiled, Place, TRUSTED, offset, type_of};
+use super::{
+    HashMap, Held, How, Kept, Kind, Lower, NONE, NotCompiled, Place, TRUSTED, first_of, offset, type_of,
+};
+use crate::flow::touched;
 use crate::kinds::Bits;
-use crate::plan::{asked, word_of};
-use crate::words::{ABSENT, DONE, GAVE_UP, SCRATCH_AT, Site};
+use crate::plan::{asked, of_function, word_of};
+use crate::words::{ABSENT, DONE, GAVE_UP, LAST_NUMBER_AT, NUMBERS_AT, SCRATCH_AT, Site};
+
+/// The upper bit of each byte that a text with a number has: those of ASCII have none.
+const HIGH: i64 = 0x0080_8080_8080_8080;
 
 /// The functions that do what machine code does not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Called {
     pub(crate) call: FuncRef,
     pub(crate) find: FuncRef,
+    pub(crate) length: FuncRef,
 }
 
 /// What is different where there is no frame.
@@ -26,6 +33,8 @@ pub(crate) struct Wordly<'a> {
     /// Where the words of the outputs stand.
     results: Value,
     pub(crate) sites: Vec<Site>,
+    /// The numbers of texts among the inputs that stay what they are, by their places.
+    numbers: HashMap<usize, Value>,
     /// Where all is given up, once somebody goes there.
     gives_up: Option<Block>,
 }
@@ -37,6 +46,7 @@ impl<'a> Wordly<'a> {
             called,
             results,
             sites: Vec::new(),
+            numbers: HashMap::new(),
             gives_up: None,
         }
     }
@@ -64,6 +74,70 @@ impl Lower<'_, '_> {
         self.builder.set_cold_block(block);
         words.gives_up = Some(block);
         Some(block)
+    }
+
+    /// Gives up where an input that was just taken has another scale than the code knows it to have.
+    pub(super) fn guard_scale(&mut self, kept: Kept, next: usize) {
+        let known = self.scales.get(&next).and_then(|known| known.get(kept.place));
+        if let (Kind::Decimal, Some(scale)) = (kept.kind, known) {
+            let given = self.load_part(kept, 1);
+            let is_other = self
+                .builder
+                .ins()
+                .icmp_imm_s(IntCC::NotEqual, given, i64::from(scale));
+            self.guard(is_other);
+        }
+    }
+
+    /// Takes the number of a text that is an input, which is zero where it has none.
+    pub(super) fn take_number(&mut self, kept: Kept) -> Result<(), NotCompiled> {
+        let mut all = self.code.instructions.iter();
+        if kept.kind != Kind::Text || all.any(|one| touched(self.code, one).writes.contains(&kept.place)) {
+            return Ok(());
+        }
+        let text = self.only(kept.place, Kind::Text)?;
+        let flags = TRUSTED.with_readonly();
+        let ins = self.builder.ins();
+        let last = ins.load(types::I64, flags, self.context, LAST_NUMBER_AT);
+        let first = self
+            .builder
+            .ins()
+            .load(types::I64, flags, self.context, NUMBERS_AT);
+        // Whatever the place is: behind the last there is nothing, and the last is none.
+        let place = self.builder.ins().umin(text, last);
+        let at = self.builder.ins().ishl_imm_s(place, 3);
+        let at = self.builder.ins().iadd(first, at);
+        let number = self.builder.ins().load(types::I64, flags, at, 0);
+        if let Some(words) = &mut self.words {
+            words.numbers.insert(kept.place, number);
+        }
+        Ok(())
+    }
+
+    /// The number of a text, where it may have one.
+    fn number(&self, text: Operand) -> Option<Value> {
+        let place = text.as_register()?.0 as usize;
+        self.words.as_ref()?.numbers.get(&place).copied()
+    }
+
+    /// What `quick` gives where a condition holds, and otherwise `slow`, which is seldom asked.
+    fn either(
+        &mut self,
+        ty: Type,
+        condition: Value,
+        quick: Value,
+        slow: impl FnOnce(&mut Self) -> Result<Value, NotCompiled>,
+    ) -> Result<Value, NotCompiled> {
+        let (seldom, join) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.set_cold_block(seldom);
+        let either = self.builder.append_block_param(join, ty);
+        let quick = [BlockArg::Value(quick)];
+        self.builder.ins().brif(condition, join, &quick, seldom, &NONE);
+        self.builder.switch_to_block(seldom);
+        let slow = slow(self)?;
+        self.builder.ins().jump(join, &[BlockArg::Value(slow)]);
+        self.builder.switch_to_block(join);
+        Ok(either)
     }
 
     /// Writes the block that gives up, if anybody goes there.
@@ -196,9 +270,22 @@ impl Lower<'_, '_> {
     pub(super) fn by_function(&mut self, op: Op, args: &[Operand]) -> Result<(Kind, Held), NotCompiled> {
         let missing = || NotCompiled::new("no code for an operation");
         let asked = asked(self.code, op, args).ok_or_else(missing)?;
-        if let (Site::Has(_) | Site::At { .. }, [(text, Kind::Text)]) = (&asked.site, asked.given.as_slice())
+        if let (Site::Has(_, Some(others)), [(text, Kind::Text)]) = (&asked.site, asked.given.as_slice())
+            && let Some(number) = self.number(*text)
+        {
+            let (text, holds) = (*text, self.is_one_of(number, others));
+            let is_some = self.builder.ins().icmp_imm_s(IntCC::NotEqual, number, 0);
+            let holds = self.either(types::I8, is_some, holds, |lower| {
+                first_of(&lower.looked_up(asked.gives, text, asked.site)?.1)
+            })?;
+            return Ok((Kind::Boolean, vec![holds]));
+        }
+        if let (Site::Has(..) | Site::At { .. }, [(text, Kind::Text)]) = (&asked.site, asked.given.as_slice())
         {
             return self.looked_up(asked.gives, *text, asked.site);
+        }
+        if let (Site::Length, [(text, Kind::Text)]) = (&asked.site, asked.given.as_slice()) {
+            return self.measured(*text);
         }
         let mut at = SCRATCH_AT;
         for (operand, kind) in &asked.given {
@@ -229,7 +316,78 @@ impl Lower<'_, '_> {
                 .ins()
                 .load(type_of(kind), TRUSTED, self.context, place)
         });
-        Ok((kind, held.collect()))
+        let held: Held = held.collect();
+        // What is known of it holds from here on.
+        if let (Some(scale), [_, given]) = (self.function_scale(op, args), held.as_slice()) {
+            let is_other = self
+                .builder
+                .ins()
+                .icmp_imm_s(IntCC::NotEqual, *given, i64::from(scale));
+            self.guard(is_other);
+        }
+        Ok((kind, held))
+    }
+
+    /// The scale that what a function gives is known to have.
+    fn function_scale(&self, op: Op, args: &[Operand]) -> Option<u16> {
+        if self.scales.is_empty() {
+            return None;
+        }
+        of_function(self.code, op, args)
+    }
+
+    /// How many characters a text has. Of one with a number that is ASCII it is known.
+    fn measured(&mut self, text: Operand) -> Result<(Kind, Held), NotCompiled> {
+        let Some(number) = self.number(text) else {
+            return Ok((Kind::Integer, vec![self.counted(text)?]));
+        };
+        let high = self.builder.ins().band_imm_s(number, HIGH);
+        let is_ascii = planted!(
+            "express.numbered_texts_are_ascii",
+            self.builder.ins().icmp_imm_s(IntCC::Equal, high, 0),
+            self.builder.ins().icmp_imm_s(IntCC::NotEqual, number, 0)
+        );
+        let is_some = self.builder.ins().icmp_imm_s(IntCC::NotEqual, number, 0);
+        let is_known = self.builder.ins().band(is_some, is_ascii);
+        let length = self.builder.ins().ushr_imm_s(number, 56);
+        let length = self.either(types::I64, is_known, length, |lower| lower.counted(text))?;
+        Ok((Kind::Integer, vec![length]))
+    }
+
+    /// How many characters a text has, counted.
+    fn counted(&mut self, text: Operand) -> Result<Value, NotCompiled> {
+        let missing = || NotCompiled::new("no code for the length of a text");
+        let text = self.one(text, Kind::Text)?;
+        let function = self.words.as_ref().ok_or_else(missing)?.called.length;
+        let call = self.builder.ins().call(function, &[self.context, text]);
+        let length = self
+            .builder
+            .inst_results(call)
+            .first()
+            .copied()
+            .ok_or_else(missing)?;
+        let is_lost = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, length, 0);
+        self.guard(is_lost);
+        Ok(length)
+    }
+
+    /// Whether a text with a number is one of those with these.
+    fn is_one_of(&mut self, number: Value, others: &[u64]) -> Value {
+        let mut holds = None;
+        let others = planted!(
+            "express.last_number_is_missing",
+            others,
+            others.get(..others.len().saturating_sub(1)).unwrap_or_default()
+        );
+        for other in others {
+            let other = self.builder.ins().iconst(types::I64, other.cast_signed());
+            let is_it = self.builder.ins().icmp(IntCC::Equal, number, other);
+            holds = Some(match holds {
+                Some(holds) => self.builder.ins().bor(holds, is_it),
+                None => is_it,
+            });
+        }
+        holds.unwrap_or_else(|| self.builder.ins().iconst(types::I8, 0))
     }
 
     /// Whether a text is among the keys of a constant, or what that has for it.

@@ -182,7 +182,7 @@ fn looked_up(code: &Code, op: Op, args: &[Operand]) -> Option<Asked> {
         let keys = Keys::new(keys);
         (Site::At { keys, values }, kind)
     } else {
-        (Site::Has(Keys::new(keys)), Kind::Boolean)
+        (Site::Has(Keys::new(keys), Keys::numbers(keys)), Kind::Boolean)
     };
     Some(Asked {
         site,

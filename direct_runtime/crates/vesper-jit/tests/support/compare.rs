@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use vesper_interp::code::Code;
 use vesper_interp::native::{Native, run_on};
-use vesper_interp::words::{Shape, Word, Words};
+use vesper_interp::words::{Express, Shape, Word, Words};
 use vesper_interp::{Limits, Outcome, Program};
 use vesper_ir::Value;
-use vesper_jit::{Options, compile};
+use vesper_jit::{Options, compile, compile_scaled};
 
 use crate::draw::{Random, inputs};
 
@@ -20,14 +20,16 @@ pub(crate) struct Report {
     pub(crate) guards: usize,
     /// Runs without a frame that gave outputs.
     pub(crate) without_frame: usize,
+    /// The same by code that knew the scales of its inputs.
+    pub(crate) scaled: usize,
 }
 
 impl std::fmt::Display for Report {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             formatter,
-            "{} runs, {} whole, {} guards, {} without a frame",
-            self.runs, self.whole, self.guards, self.without_frame
+            "{} runs, {} whole, {} guards, {} without a frame, {} of known scales",
+            self.runs, self.whole, self.guards, self.without_frame, self.scaled
         )
     }
 }
@@ -73,25 +75,65 @@ fn words<'a>(shape: &Arc<Shape>, given: &'a [Value]) -> Option<Words<'a>> {
     Some(words)
 }
 
-/// Runs the whole node without a frame, where it can be and does not give up, and compares the outputs.
+/// So many vectors of scales that inputs are drawn with have code of their own.
+const VECTORS: usize = 3;
+
+fn scales_of(given: &[Value]) -> Vec<Option<u16>> {
+    let scale = |value: &Value| match value {
+        Value::Decimal(number) => Some(number.scale()),
+        _ => None,
+    };
+    given.iter().map(scale).collect()
+}
+
+/// Compares code that knows the scales of its inputs on all of them: it gives up on those of other scales.
+fn compare_scaled(
+    program: &Program,
+    code: &Code,
+    shape: &Arc<Shape>,
+    all: &[Vec<Value>],
+    report: &mut Report,
+) -> Result<(), String> {
+    let mut vectors: Vec<Vec<Option<u16>>> = Vec::new();
+    for scales in all.iter().map(|given| scales_of(given)) {
+        let is_new = scales.iter().any(Option::is_some) && !vectors.contains(&scales);
+        if is_new && vectors.len() < VECTORS {
+            vectors.push(scales);
+        }
+    }
+    for scales in vectors {
+        // Where every run is left at once there is none.
+        let Ok(express) = compile_scaled(code, shape, &scales, &Options::default()) else {
+            continue;
+        };
+        for given in all {
+            let is_done = compare_without_frame(program, code, Some(&*express), given, Limits::default())?;
+            if is_done && scales_of(given) != scales {
+                return Err(format!("{given:?}: code for the scales {scales:?} took others"));
+            }
+            report.scaled += usize::from(is_done);
+        }
+    }
+    Ok(())
+}
+
+/// Runs the whole node without a frame, where it can be and does not give up, and compares the outputs; whether it did.
 fn compare_without_frame(
     program: &Program,
     code: &Code,
-    native: &dyn Native,
+    express: Option<&dyn Express>,
     given: &[Value],
     limits: Limits,
-    report: &mut Report,
-) -> Result<(), String> {
-    let Some(express) = native.express() else {
-        return Ok(());
+) -> Result<bool, String> {
+    let Some(express) = express else {
+        return Ok(false);
     };
     let Some(mut words) = words(express.shape(), given) else {
-        return Ok(());
+        return Ok(false);
     };
     if !express.run(&mut words, limits.fuel) {
-        return Ok(());
+        return Ok(false);
     }
-    report.without_frame += 1;
     let shown = run_on(program, code, None, given.to_vec(), None, limits);
     let Outcome::Returned(values) = &shown.outcome else {
         return Err(format!(
@@ -113,7 +155,7 @@ fn compare_without_frame(
             ));
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Compares both forms on drawn inputs: as compiled, then with every guard failing in turn.
@@ -155,7 +197,8 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
             };
             let (expected, _) = told(program, code, None, given, limits);
             let (got, is_whole) = told(program, code, Some(&*native), given, limits);
-            compare_without_frame(program, code, &*native, given, limits, &mut report)?;
+            let is_done = compare_without_frame(program, code, native.express(), given, limits)?;
+            report.without_frame += usize::from(is_done);
             report.runs += 1;
             report.whole += usize::from(is_whole);
             if expected != got {
@@ -163,6 +206,9 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
                     "{given:?}\n  interpreter {expected}\n  compiled    {got}"
                 ));
             }
+        }
+        if let Some(shape) = shape().filter(|_| quick_from > 0) {
+            compare_scaled(program, code, &shape, &all, &mut report)?;
         }
         for guard in 0..native.guards() {
             report.guards += 1;
@@ -173,7 +219,7 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
             let native = compile(code, shape(), &options)
                 .map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
             for given in all.iter().take(forced) {
-                compare_without_frame(program, code, &*native, given, Limits::default(), &mut report)?;
+                compare_without_frame(program, code, native.express(), given, Limits::default())?;
                 let (expected, _) = told(program, code, None, given, Limits::default());
                 let (got, _) = told(program, code, Some(&*native), given, Limits::default());
                 if expected != got {

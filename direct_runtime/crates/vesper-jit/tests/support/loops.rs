@@ -62,10 +62,16 @@ pub(crate) fn between(first: Json, none: Json) -> Program {
     let sum = when(
         is_more(),
         call("float.add", &[local(2), number()]),
-        call("float.subtract", &[local(2), call("float.multiply", &[number(), float("0.5")])]),
+        call(
+            "float.subtract",
+            &[local(2), call("float.multiply", &[number(), float("0.5")])],
+        ),
     );
     let turned = call("integer.bit_xor", &[local(3), integer(1)]);
-    let next = call("integer.bit_xor", &[local(1), call("integer.bit_and", &[local(0), integer(-2)])]);
+    let next = call(
+        "integer.bit_xor",
+        &[local(1), call("integer.bit_and", &[local(0), integer(-2)])],
+    );
     looped([first, next], sum, [none, when(is_more(), turned, local(3))])
 }
 
@@ -81,8 +87,22 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
     let is_less = || call("float.less", &[number(), float("9.0")]);
     vec![
         ("nothing leaves", between(seed(), integer(0))),
-        ("the second choice may leave", looped([seed(), next()], chosen(), [integer(0), when(is_more(), more(), local(3))])),
-        ("the second choice does leave", looped([seed(), next()], chosen(), [seed(), when(is_more(), tripled(), local(3))])),
+        (
+            "the second choice may leave",
+            looped(
+                [seed(), next()],
+                chosen(),
+                [integer(0), when(is_more(), more(), local(3))],
+            ),
+        ),
+        (
+            "the second choice does leave",
+            looped(
+                [seed(), next()],
+                chosen(),
+                [seed(), when(is_more(), tripled(), local(3))],
+            ),
+        ),
         (
             "what is between may leave",
             looped(
@@ -95,8 +115,15 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
             "a choice within a choice",
             looped(
                 [seed(), next()],
-                when(is_more(), when(is_less(), added(), half()), call("float.subtract", &[local(2), half()])),
-                [integer(0), when(is_less(), when(is_more(), more(), local(3)), integer(7))],
+                when(
+                    is_more(),
+                    when(is_less(), added(), half()),
+                    call("float.subtract", &[local(2), half()]),
+                ),
+                [
+                    integer(0),
+                    when(is_less(), when(is_more(), more(), local(3)), integer(7)),
+                ],
             ),
         ),
         (
@@ -104,11 +131,41 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
             looped(
                 [seed(), next()],
                 when(
-                    call("float.greater", &[call("float.multiply", &[local(2), float("1e300")]), float("-1.0")]),
-                    call("float.subtract", &[call("float.multiply", &[added(), float("1e300")]), half()]),
+                    call(
+                        "float.greater",
+                        &[
+                            call("float.multiply", &[local(2), float("1e+300")]),
+                            float("-1.0"),
+                        ],
+                    ),
+                    call(
+                        "float.subtract",
+                        &[call("float.multiply", &[added(), float("1e+300")]), half()],
+                    ),
                     added(),
                 ),
                 [integer(0), when(is_more(), more(), integer(2))],
+            ),
+        ),
+        (
+            "products of powers of two",
+            looped(
+                [seed(), next()],
+                when(
+                    call(
+                        "float.greater",
+                        &[call("float.multiply", &[half(), float("0.25")]), float("3.0")],
+                    ),
+                    call(
+                        "float.add",
+                        &[local(2), call("float.multiply", &[half(), float("8.0")])],
+                    ),
+                    call(
+                        "float.subtract",
+                        &[local(2), call("float.multiply", &[half(), float("-4.0")])],
+                    ),
+                ),
+                [integer(0), more()],
             ),
         ),
         (
@@ -116,7 +173,14 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
             looped(
                 [seed(), next()],
                 when(call("integer.less", &[local(1), integer(3)]), added(), local(2)),
-                [integer(0), when(call("integer.less", &[local(1), integer(3)]), integer(1), integer(4))],
+                [
+                    integer(0),
+                    when(
+                        call("integer.less", &[local(1), integer(3)]),
+                        integer(1),
+                        integer(4),
+                    ),
+                ],
             ),
         ),
     ]

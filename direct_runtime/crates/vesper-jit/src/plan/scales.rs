@@ -1,0 +1,185 @@
+//! Scales of decimals that are known before the code runs, because those of the inputs are.
+//!
+//! A column of a table has one scale for all its rows. Sums, products, moves and constants keep what is known; where two
+//! ways come together with different scales, or a value decides, nothing is. Code that knows a scale neither holds it nor
+//! asks for it.
+
+use std::collections::BTreeMap;
+
+use vesper_interp::code::{Code, Instruction, Operand};
+use vesper_ir::decimal::MAX_SCALE;
+use vesper_ir::{Op, Value, planted};
+
+use super::words::Asked;
+use super::{Plan, asked};
+use crate::flow::{of, places, touched};
+use crate::kinds::{Inline, Kind, inline};
+use crate::words::Site;
+
+/// The scale of what stands at each place, where it is a decimal and its scale is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known(Vec<Option<u16>>);
+
+impl Known {
+    pub(crate) fn get(&self, place: usize) -> Option<u16> {
+        self.0.get(place).copied().flatten()
+    }
+
+    fn set(&mut self, place: usize, scale: Option<u16>) {
+        if let Some(place) = self.0.get_mut(place) {
+            *place = scale;
+        }
+    }
+
+    /// The scale of an operand.
+    fn of(&self, code: &Code, operand: Operand) -> Option<u16> {
+        match operand.as_register() {
+            Some(register) => self.get(of(register)),
+            None => match operand.read(&code.constants, &[]) {
+                Some(Value::Decimal(value)) => Some(value.scale()),
+                _ => None,
+            },
+        }
+    }
+
+    /// Takes in what comes by another edge; true where less is known then.
+    fn meet(&mut self, other: &Self) -> bool {
+        let mut is_changed = false;
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
+            let is_other = planted!("scaled.first_way_decides", *own != *other, other.is_none());
+            if own.is_some() && is_other {
+                *own = None;
+                is_changed = true;
+            }
+        }
+        is_changed
+    }
+
+    /// What an instruction does to what is known.
+    pub(crate) fn pass(&mut self, code: &Code, instruction: &Instruction) {
+        let given = match *instruction {
+            Instruction::Call { op, out, args, .. } => {
+                self.of_call(code, op, &args).map(|scale| (of(out), scale))
+            }
+            Instruction::Move { out, from } => self.of(code, from).map(|scale| (of(out), scale)),
+            _ => None,
+        };
+        for place in touched(code, instruction).writes {
+            self.set(place, None);
+        }
+        if let Some((place, scale)) = given {
+            self.set(place, Some(scale));
+        }
+    }
+
+    fn of_call(&self, code: &Code, op: Op, args: &[Operand]) -> Option<u16> {
+        let scale = |place: usize| self.of(code, *args.get(place)?);
+        match inline(op) {
+            Some((what, Kind::Decimal, Kind::Decimal)) => match what {
+                Inline::Add | Inline::Subtract => planted!(
+                    "scaled.sum_has_the_scale_of_the_left",
+                    Some(scale(0)?.max(scale(1)?)),
+                    scale(0)
+                ),
+                Inline::Multiply => {
+                    let sum = planted!(
+                        "scaled.product_has_the_scale_of_the_left",
+                        scale(0)?.checked_add(scale(1)?)?,
+                        scale(0)?
+                    );
+                    Some(sum).filter(|sum| *sum <= MAX_SCALE)
+                }
+                Inline::Negate => scale(0),
+                _ => None,
+            },
+            Some((Inline::ToDecimal, ..)) => Some(0),
+            Some(_) => None,
+            None => of_function(code, op, args),
+        }
+    }
+}
+
+/// The scale that all results of a function have: of a map whose values have one, and of rounding to a number of places
+/// that is written there.
+pub(crate) fn of_function(code: &Code, op: Op, args: &[Operand]) -> Option<u16> {
+    match op {
+        Op::MapAt => match asked(code, op, args)? {
+            Asked {
+                site: Site::At { values, .. },
+                gives: Kind::Decimal,
+                ..
+            } => {
+                let mut scales = values.iter().map(|[_, scale, _]| *scale);
+                let first = scales.next()?;
+                planted!(
+                    "scaled.first_value_of_a_map_decides",
+                    scales.all(|scale| scale == first),
+                    true
+                )
+                .then_some(())?;
+                u16::try_from(first).ok()
+            }
+            _ => None,
+        },
+        Op::DecimalRound => {
+            let places = args.get(1)?;
+            let places = match places.as_register() {
+                Some(_) => None,
+                None => places.read(&code.constants, &[]),
+            };
+            match places {
+                Some(Value::Integer(places)) => {
+                    u16::try_from(*places).ok().filter(|places| *places <= MAX_SCALE)
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// What is known at the start of each block, where the inputs have these scales.
+pub(crate) fn scales(code: &Code, plan: &Plan, given: &[Option<u16>]) -> BTreeMap<usize, Known> {
+    let nothing = Known(vec![None; places(code)]);
+    let mut first = nothing.clone();
+    for (place, scale) in given.iter().enumerate() {
+        first.set(place, *scale);
+    }
+    let mut found: BTreeMap<usize, Known> = BTreeMap::new();
+    let entries = plan.entries.iter();
+    let mut open: Vec<(usize, Known)> = entries
+        .map(|at| (*at, if *at == 0 { first.clone() } else { nothing.clone() }))
+        .collect();
+    while let Some((start, known)) = open.pop() {
+        let mut known = match found.get_mut(&start) {
+            Some(own) => {
+                if !own.meet(&known) {
+                    continue;
+                }
+                own.clone()
+            }
+            None => {
+                found.insert(start, known.clone());
+                known
+            }
+        };
+        let mut at = start;
+        while let Some(instruction) = code.instructions.get(at) {
+            let touched = touched(code, instruction);
+            let before = known.clone();
+            known.pass(code, instruction);
+            if let Some(to) = touched.jump {
+                open.push((to, if touched.is_last { before } else { known.clone() }));
+            }
+            if touched.is_last {
+                break;
+            }
+            at += 1;
+            if plan.blocks.contains_key(&at) {
+                open.push((at, known));
+                break;
+            }
+        }
+    }
+    found
+}

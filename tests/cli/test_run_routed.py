@@ -1,0 +1,82 @@
+"""`vesper run --engine auto`: one request like those of a service."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.migration.routed import compiled
+from tests.support.journalled import invoke
+from vesper.engines.python_engine import PythonProgram
+from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import Kill, Settings
+from vesper.migration.stores import ledger
+from vesper.migration.stores.store import keys_of, open_store
+
+NODES = Path("nodes").absolute()
+PAYMENT = ("-i", "balance=100.00", "-i", "currency=USD", "-i", "country=DE", "-i", "user_age_days=400")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled()  # from where the nodes are
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(NODES.parent))  # for the process that runs it again
+
+
+def run(*more: str, amount: str = "50.00") -> tuple[int, str, str]:
+    asked = ("payment_decision", "--nodes", str(NODES), "--engine", "auto", "-i", f"amount={amount}", *PAYMENT, *more)
+    done = invoke("run", *asked)
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_it_answers_as_the_mode_says_and_counts(tmp_path: Path) -> None:
+    code, said, _ = run()
+    assert code == 0
+    assert said.splitlines()[0].split() == ["decision", "approve"]
+    assert said.splitlines()[-1] == "mode shadow_direct: Python answers, and the direct engine follows"
+    code, said, _ = run("--format", "json", amount="60.00")
+    assert code == 0
+    found = json.loads(said)
+    assert (found["mode"], found["divergences"]) == ("shadow_direct", [])
+    assert found["outcomes"]["auto"]["value"]["decision"] == "approve"
+    code, _, said = run(amount="0")
+    assert code == 1
+    assert "precondition broken: `amount > 0`" in said
+    assert "mode shadow_direct" in said
+    store = open_store(f"sqlite:{tmp_path / '.vesper' / 'migration.db'}")
+    (key,) = keys_of(store)
+    state = ledger.load(store, key, Settings())
+    assert (state.clean, state.unknown, dict(state.open)) == (3, 0, {})
+    ledger.tell(store, key, Kill("ann", "a test"), Settings(), 1)
+    store.close()
+    assert json.loads(run("--format", "json")[1])["mode"] == Mode.PYTHON_ONLY.value
+
+
+def test_a_difference_is_named_and_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = PythonProgram.call
+
+    def wrong(self: PythonProgram, *given: object) -> object:
+        outcome = right(self, *given)  # type: ignore[arg-type]
+        outcome.value["risk"] += 1  # type: ignore[union-attr, operator, index]
+        return outcome
+
+    monkeypatch.setattr(PythonProgram, "call", wrong)
+    code, said, told = run("--format", "json")
+    assert code == 3
+    (fingerprint,) = json.loads(said)["divergences"]
+    code, _, told = run(amount="60.00")
+    assert code == 3
+    assert f"THE ENGINES DISAGREE: `vesper divergences show {fingerprint}`" in told
+
+
+@pytest.mark.parametrize(
+    "option", [("--trace",), ("--case", "x"), ("--record", "x.yaml"), ("--batch", "x.csv")], ids=lambda each: each[0]
+)
+def test_what_does_not_go_with_it_is_refused(option: tuple[str, ...]) -> None:
+    asked = ("payment_decision", "--nodes", str(NODES), "--engine", "auto")
+    done = invoke("run", *asked, *option)
+    assert done.exit_code == 2
+    assert "name one engine, or `both`" in done.stderr or "--batch runs on the direct engine" in done.stderr

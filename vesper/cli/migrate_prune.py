@@ -1,0 +1,79 @@
+"""`vesper migrate prune`: takes the evidence of old definitions out of the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vesper.cli.journal_open import by_option, style_option, this_user
+from vesper.cli.journal_text import document, number, time_text
+from vesper.cli.migration_open import now_us, read_length, short_epoch, store_options, the_keys, the_store, why_option
+from vesper.migration.decide.state import Forget
+from vesper.migration.stores.pruning import KEPT, Old, old_epochs, prune
+from vesper.spec.values import printable
+
+
+@click.command("prune")
+@click.argument("node", required=False)
+@click.option(
+    "--older-than",
+    "length_us",
+    metavar="TIME",
+    callback=lambda context, parameter, text: None if text is None else read_length(context, parameter, text),
+    help="What was not used for so long, such as 30d; `retention` of the settings, unless said.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@store_options
+@why_option(is_required=False)
+@by_option
+@style_option
+def prune_command(
+    node: str | None,
+    length_us: int | None,
+    dry_run: bool,
+    config: Path | None,
+    dsn: str | None,
+    why: str | None,
+    by: str | None,
+    style: str,
+) -> None:
+    """Remove the evidence of old definitions of NODE, or of all nodes.
+
+    Processes that route a node do it by themselves when they start. The two definitions that were used last stay,
+    however old; so do the history and the divergences of all. A definition that comes back begins in shadow_direct.
+    """
+    event = Forget(by or this_user(), why or "pruned")
+    with the_store(config, dsn) as opened:
+        wanted = None if node is None else the_keys(opened.store, node)[0].node
+        kept_us = round(opened.migration.retention * 1_000_000) if length_us is None else length_us
+        if dry_run:
+            found = old_epochs(opened.store, opened.settings, now_us() - kept_us, wanted)
+        else:
+            found = [*prune(opened.store, opened.settings, now_us(), kept_us, event, wanted)]
+    if style == "json":
+        click.echo(document({"is_dry_run": dry_run, "epochs": [_json(each) for each in found]}))
+        return
+    for each in found:
+        click.echo(_text(each))
+    what = "would go" if dry_run else "gone"
+    days = f"{kept_us / 86_400e6:g} days"
+    stay = f"not used for {days}, the {KEPT} newest of each node aside"
+    click.echo(f"the evidence of {number(len(found), 'old definition')} {what}: those {stay}")
+
+
+def _text(old: Old) -> str:
+    name = f"{printable(old.key.node)}, epoch {short_epoch(old.key.epoch)}"
+    runs = number(old.state.clean, "distinct run")
+    return f"{name}: {runs} on {number(len(old.state.paths), 'path')}, last used {time_text(old.written_us)}"
+
+
+def _json(old: Old) -> dict[str, object]:
+    return {
+        "node": old.key.node,
+        "epoch": old.key.epoch,
+        "written_us": old.written_us,
+        "mode": old.state.mode.value,
+        "clean": old.state.clean,
+        "paths": len(old.state.paths),
+    }

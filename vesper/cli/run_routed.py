@@ -1,0 +1,80 @@
+"""`vesper run --engine auto`: the node is run as a service would run it, on the engines that its mode says.
+
+It is a request like any other: what both engines came to is compared and told to the store before the command ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from vesper.cli.migration_open import clean_errors, now_us
+from vesper.compiler import Compiled
+from vesper.engines.engine import EngineUnavailable
+from vesper.host.config import default_config, find_config, read_config
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.decide.modes import Mode
+from vesper.migration.live.router import RoutedProgram
+from vesper.migration.live.routes import Routes
+from vesper.migration.stores.store import NodeKey, open_store
+
+AUTO = "auto"
+_MEANING = {
+    Mode.PYTHON_ONLY: "Python answers, and nothing is compared",
+    Mode.SHADOW_DIRECT: "Python answers, and the direct engine follows",
+    Mode.CANARY_DIRECT: "of some callers both engines run before one is answered; of the others Python answers",
+    Mode.DUAL_VERIFY: "Python answers, and the direct engine follows",
+    Mode.DIRECT_ONLY: "the direct engine answers where its path has the evidence",
+}
+
+
+def refuse_beside_auto(context: click.Context) -> None:
+    """What is about one engine, or about several whatever the mode says."""
+    for name, option in {"case_name": "--case", "record": "--record", "is_traced": "--trace"}.items():
+        if context.params[name]:
+            raise click.UsageError(f"{option} does not go with --engine {AUTO}: name one engine, or `both`")
+
+
+class RoutedRun:
+    """One request."""
+
+    def __init__(self, program: RoutedProgram) -> None:
+        self.program = program
+        self.mode = program.live.local.mode
+        """When it began."""
+        self.divergences: list[str] = []
+        """Fingerprints of what it found, once it is over."""
+
+    @property
+    def text(self) -> str:
+        return f"mode {self.mode.value}: {_MEANING[self.mode]}"
+
+
+@contextmanager
+def routed(compiled: Compiled, config: Path | None) -> Iterator[RoutedRun]:
+    """Within it the node can be run; behind it everything was compared, and the store knows."""
+    begun_us = now_us()
+    with clean_errors():
+        found = config or find_config()
+        settings = default_config(Path.cwd()) if found is None else read_config(found)
+        routes = Routes(settings)
+        try:
+            run = RoutedRun(routes.program(compiled))
+            yield run
+        except EngineUnavailable as problem:
+            raise click.UsageError(f"engine {AUTO}: {problem}") from None
+        finally:
+            routes.close()
+        run.divergences = _found_since(routes.settings.store, run.program.live.key, begun_us)
+
+
+def _found_since(dsn: str, key: NodeKey, begun_us: int) -> list[str]:
+    store = open_store(dsn)
+    try:
+        kept = [Divergence.from_text(each) for each in store.divergences(key)]
+    finally:
+        store.close()
+    return [each.fingerprint for each in kept if each.last_us >= begun_us]
