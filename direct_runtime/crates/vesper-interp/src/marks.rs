@@ -44,7 +44,7 @@ mod kept {
 
     /// No marks: this build is there to be measured, and traces nothing.
     #[derive(Debug, Default)]
-    pub(crate) struct Marks;
+    pub(crate) struct Marks(());
 
     #[allow(clippy::unused_self, reason = "the other build has something in it")]
     impl Marks {
