@@ -85,6 +85,18 @@ flow:
     next: {a: "IF i < edge THEN a + 1 ELSE a - sum(j FOR j IN range(0, 2) WHERE j > i - edge)"}
   - {operation: return, success: {result: run.a}}
 """,
+    "counted": """\
+inputs: {n: integer, first: float}
+outputs: {success: {result: float}}
+flow:
+  - step: run
+    operation: loop
+    over: i IN range(0, n)
+    state: {a: 0e0}
+    steps: [{operation: compute, compute: {x: first + to_float(i)}}]
+    next: {a: "IF x > 2.5 THEN a + x ELSE a - 0.5 * x"}
+  - {operation: return, success: {result: run.a}}
+""",
     "handled": """\
 inputs: {a: integer, b: integer, c: integer}
 outputs: {success: {result: integer}}
@@ -196,6 +208,12 @@ PASSED = [
     Passed("numeric", {"n": 5000, "edge": 9999}, "true many"),
     Passed("numeric", {"n": 5000, "edge": 4990}, "false true many false true many"),
     Passed("numeric", {"n": 5000, "edge": -5}, "false many false many"),
+    Passed("counted", {"n": 0, "first": 9.0}, "none"),
+    Passed("counted", {"n": 1, "first": 9.0}, "true one"),
+    Passed("counted", {"n": 1, "first": -9.0}, "false one"),
+    Passed("counted", {"n": 9, "first": 9.0}, "true many"),
+    Passed("counted", {"n": 9, "first": -9.0}, "false many"),
+    Passed("counted", {"n": 9, "first": 0.0}, "false true many"),
     Passed("handled", {"a": 5, "b": 1, "c": 1}, ""),
     Passed("handled", {"a": 0, "b": 1, "c": 1}, "ran"),
 ]
