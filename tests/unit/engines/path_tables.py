@@ -100,6 +100,18 @@ flow:
       hits: IF x > 0.2 THEN hits + 1 ELSE hits
   - {operation: return, success: {total: run.total, hits: run.hits}}
 """,
+    "counted": """\
+inputs: {n: integer, first: float}
+outputs: {success: {result: float}}
+flow:
+  - step: run
+    operation: loop
+    over: i IN range(0, n)
+    state: {a: 0e0}
+    steps: [{operation: compute, compute: {x: first + to_float(i)}}]
+    next: {a: "IF x > 2.5 THEN a + x ELSE a - 0.5 * x"}
+  - {operation: return, success: {result: run.a}}
+""",
     "handled": """\
 inputs: {a: integer, b: integer, c: integer}
 outputs: {success: {result: integer}}
@@ -218,6 +230,12 @@ PASSED = [
     Passed("scored", {"n": 5000, "begin": 8192}, "true true many"),
     Passed("scored", {"n": 5000, "begin": -8192}, "false false many"),
     Passed("scored", {"n": 5000, "begin": 4999}, "false true false true many"),
+    Passed("counted", {"n": 0, "first": 9.0}, "none"),
+    Passed("counted", {"n": 1, "first": 9.0}, "true one"),
+    Passed("counted", {"n": 1, "first": -9.0}, "false one"),
+    Passed("counted", {"n": 9, "first": 9.0}, "true many"),
+    Passed("counted", {"n": 9, "first": -9.0}, "false many"),
+    Passed("counted", {"n": 9, "first": 0.0}, "false true many"),
     Passed("handled", {"a": 5, "b": 1, "c": 1}, ""),
     Passed("handled", {"a": 0, "b": 1, "c": 1}, "ran"),
 ]
