@@ -106,9 +106,10 @@ mod tests {
 
     use super::*;
 
-    /// A size that no other test asks for: what is kept is the process's.
+    /// A size that nothing else asks for.
     const COUNT: usize = 12_345;
 
+    /// One test, because what is kept is the process's, and who finds it locked goes on without it.
     #[test]
     fn what_nobody_reads_is_used_again() {
         let mut column = numbers::<Int64Type>(COUNT);
@@ -117,23 +118,21 @@ mod tests {
         let address = made.values().as_ptr();
         let reader = made.clone();
         drop(made);
-        assert_ne!(room::<i64>(COUNT).as_ptr(), address, "somebody reads it still");
+        let other = room::<i64>(COUNT);
+        assert_ne!(other.as_ptr(), address, "somebody reads it still");
         assert!(reader.values().iter().all(|value| *value == 7));
         drop(reader);
         let again = room::<i64>(COUNT);
         assert_eq!((again.len(), again.as_ptr()), (0, address));
-        assert_ne!(room::<i64>(COUNT).as_ptr(), address, "it has one owner");
-    }
+        let other = room::<i64>(COUNT);
+        assert_ne!(other.as_ptr(), address, "it has one owner");
 
-    #[test]
-    fn memory_of_another_width_is_not_taken() {
-        drop(lent(Buffer::from_vec(vec![1_i32; 54_322])));
-        let longs = room::<i64>(27_161);
-        assert_eq!((longs.len(), longs.capacity()), (0, 27_161));
-    }
+        // Memory of values of another width is not taken.
+        drop(lent(Buffer::from_vec(vec![1_i32; COUNT * 2])));
+        let longs = room::<i64>(COUNT);
+        assert_eq!((longs.len(), longs.capacity()), (0, COUNT));
 
-    #[test]
-    fn short_columns_are_left_alone() {
+        // Short columns are left alone.
         let short = lent(Buffer::from_vec(vec![1_u8; 100]));
         assert!(short.into_vec::<u8>().is_ok());
     }

@@ -192,9 +192,7 @@ mod tests {
 
     #[test]
     fn short_texts_are_found_at_their_places_and_nothing_else_is() {
-        let known = texts(&[
-            "", "a", "aa", "aaa", "aaaa", "aaaaaaaa", "NG", "straße", "日本", "\0", "\0\0",
-        ]);
+        let known = texts(&["", "a", "ab", "abc", "abcd", "abcdefgh", "NG", "straße", "日本"]);
         let short = Short::new(&known).unwrap();
         for (place, text) in known.iter().enumerate() {
             let vesper_ir::Value::Text(text) = text else {
@@ -204,17 +202,21 @@ mod tests {
         }
         for other in [
             "b",
-            "aaaaa",
-            "aaaaaaa",
-            "aaaaaaaaa",
+            "aa",
+            "aaa",
+            "abcde",
+            "abcdefg",
+            "abcdefghi",
             "GN",
             "N",
-            "\0\0\0",
+            "\0",
             "日",
             "strasse",
         ] {
             assert_eq!(short.find(other), None, "{other:?}");
         }
+        // Their numbers are the same, and only their lengths differ.
+        assert!(Short::new(&texts(&["a", "aaa"])).is_none());
     }
 
     #[test]

@@ -345,7 +345,7 @@ impl Compiler for Swiftly {
 
 /// Whether rows of these scales have code of their own.
 fn is_scaled(program: &Program, scale: u16, rows: u32) -> bool {
-    let general = program.express_rows(128).unwrap();
+    let general = program.express_rows(1).unwrap();
     program
         .express_scaled(general, &[Some(scale), None], rows)
         .is_some()
