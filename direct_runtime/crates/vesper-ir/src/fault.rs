@@ -405,7 +405,6 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("jit.nan_equals_everything", "comparison"),
     ("jit.nan_is_less", "comparison"),
     ("jit.next_point_is_noted", "off_by_one"),
-    ("jit.next_round_needs_no_fuel", "fuel"),
     ("jit.one_round_too_many", "off_by_one"),
     ("jit.other_side_is_taken", "control_flow"),
     ("jit.product_has_the_scale_of_the_left", "scale"),

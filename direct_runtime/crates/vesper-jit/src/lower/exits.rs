@@ -126,11 +126,13 @@ impl Lower<'_, '_> {
                 self.builder.def_var(self.fuel, fuel);
                 self.write_counted(in_step, next);
             }
-            for kept in &kept {
-                match then {
-                    Then::Behind(_) => planted!("jit.loop_gives_old_values", self.store(*kept), ()),
-                    _ => self.store(*kept),
-                }
+            let is_saved = planted!(
+                "jit.loop_gives_old_values",
+                true,
+                !matches!(then, Then::Behind(_))
+            );
+            for kept in kept.iter().filter(|_| is_saved) {
+                self.store(*kept);
             }
             match then {
                 Then::Behind(to) => {

@@ -106,11 +106,7 @@ impl Lower<'_, '_> {
         };
         let left = self.held_part(in_step.range, Kind::Range, 2);
         let stop = self.builder.use_var(in_step.stop);
-        let is_over = planted!(
-            "jit.next_round_needs_no_fuel",
-            self.builder.ins().icmp(IntCC::Equal, left, stop),
-            self.builder.ins().icmp_imm_s(IntCC::Equal, left, 0)
-        );
+        let is_over = self.builder.ins().icmp(IntCC::Equal, left, stop);
         self.builder.ins().brif(is_over, head, &NONE, taken, &NONE);
         true
     }

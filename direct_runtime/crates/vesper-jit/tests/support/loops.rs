@@ -76,6 +76,7 @@ pub(crate) fn between(first: Json, none: Json) -> Program {
 }
 
 /// All of them, with what is special about each.
+#[allow(clippy::too_many_lines, reason = "one entry a program")]
 pub(crate) fn all() -> Vec<(&'static str, Program)> {
     let seed = || input("seed");
     let half = || call("float.multiply", &[number(), float("0.5")]);
