@@ -42,6 +42,9 @@ pub fn journal_line<'py>(
     if !writer.value(body, 0)? || writer.text.len() > most {
         return Ok(None);
     }
+    let Ok(key) = key.map(|key| key.to_str()).transpose() else {
+        return Ok(None);
+    };
     let head = Head {
         start,
         seq,
@@ -50,7 +53,7 @@ pub fn journal_line<'py>(
         path: path.to_str().ok(),
         effect: effect.to_str().ok(),
         effect_class: effect_class.to_str().ok(),
-        key: key.map(|key| key.to_str().ok()),
+        key,
         digest: digest.to_str().ok(),
     };
     let Some(line) = head.line(&[&writer.text]) else {
@@ -108,7 +111,7 @@ pub fn journal_intent<'py>(
         path: path.to_str().ok(),
         effect: Some(effect),
         effect_class: Some(effect_class),
-        key: key.map(Some),
+        key,
         digest: Some(&digest),
     };
     let Some(line) = head.line(&parts) else {
@@ -130,7 +133,8 @@ struct Head<'a> {
     path: Option<&'a str>,
     effect: Option<&'a str>,
     effect_class: Option<&'a str>,
-    key: Option<Option<&'a str>>,
+    /// None is no key.
+    key: Option<&'a str>,
     digest: Option<&'a str>,
 }
 
@@ -145,13 +149,7 @@ impl Head<'_> {
             push_quoted(&mut line, text);
             line.push(',');
         }
-        push_key(
-            &mut line,
-            match self.key {
-                Some(key) => Some(key?),
-                None => None,
-            },
-        );
+        push_key(&mut line, self.key);
         line.push(',');
         push_quoted(&mut line, self.digest?);
         let _ = write!(line, ",{},\"plain\",", self.at_us);
