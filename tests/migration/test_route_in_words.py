@@ -213,7 +213,8 @@ def test_outputs_in_another_order_or_number_are_left_to_python(words: InWords) -
     words.route.call(inputs)
     words.seen()
     right = words.right(inputs)
-    for wrong in (dict(reversed(right.items())), {**right, "more": 1}, {"total": right["total"]}, [], None):
+    others: list[Any] = [dict(reversed(right.items())), {**right, "more": 1}, {"total": right["total"]}, [], None]
+    for wrong in others:
         words.answer = lambda _, wrong=wrong: wrong  # type: ignore[misc]
         words.route.call(inputs)
         assert len(words.seen()) == 1
