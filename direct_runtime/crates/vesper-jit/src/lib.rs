@@ -273,14 +273,7 @@ fn parts(code: &Code, side: Side) -> Parts {
     }
 }
 
-/// The function in Cranelift's form.
-fn built(
-    module: &mut JITModule,
-    code: &Code,
-    options: &Options,
-    manners: Manners<'_>,
-) -> Result<(FuncId, Context, Side), NotCompiled> {
-    let shape = manners.shape();
+fn refuse_what_is_not_compiled(code: &Code, options: &Options) -> Result<(), NotCompiled> {
     let count = code.instructions.len();
     if count > options.max_instructions {
         return Err(NotCompiled::new(format!(
@@ -297,6 +290,18 @@ fn built(
             "it has a jump table, of which there is no machine code yet",
         ));
     }
+    Ok(())
+}
+
+/// The function in Cranelift's form.
+fn built(
+    module: &mut JITModule,
+    code: &Code,
+    options: &Options,
+    manners: Manners<'_>,
+) -> Result<(FuncId, Context, Side), NotCompiled> {
+    let shape = manners.shape();
+    refuse_what_is_not_compiled(code, options)?;
     let plan = Plan::new(code, shape)?;
     let pointer = module.target_config().pointer_type();
     let signature = |module: &JITModule, parameters: &[types::Type]| -> Signature {

@@ -174,8 +174,8 @@ impl Lower<'_, '_> {
         right_scale: Value,
     ) -> Option<Pair> {
         let apart = self.known(left_scale)?.checked_sub(self.known(right_scale)?)?;
-        let power = *POWERS.get(usize::try_from(apart.unsigned_abs()).ok()?)?;
-        let power = planted!("scaled.one_zero_too_few", power, (power / 10).max(1));
+        let exact = *POWERS.get(usize::try_from(apart.unsigned_abs()).ok()?)?;
+        let power = planted!("scaled.one_zero_too_few", exact, (exact / 10).max(1));
         Some(match apart {
             0 => Pair {
                 left,

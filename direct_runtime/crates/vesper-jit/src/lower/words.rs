@@ -374,12 +374,12 @@ impl Lower<'_, '_> {
     /// Whether a text with a number is one of those with these.
     fn is_one_of(&mut self, number: Value, others: &[u64]) -> Value {
         let mut holds = None;
-        let others = planted!(
+        let compared = planted!(
             "express.last_number_is_missing",
             others,
             others.get(..others.len().saturating_sub(1)).unwrap_or_default()
         );
-        for other in others {
+        for other in compared {
             let other = self.builder.ins().iconst(types::I64, other.cast_signed());
             let is_it = self.builder.ins().icmp(IntCC::Equal, number, other);
             holds = Some(match holds {

@@ -151,17 +151,14 @@ pub(crate) fn scales(code: &Code, plan: &Plan, given: &[Option<u16>]) -> BTreeMa
         .map(|at| (*at, if *at == 0 { first.clone() } else { nothing.clone() }))
         .collect();
     while let Some((start, known)) = open.pop() {
-        let mut known = match found.get_mut(&start) {
-            Some(own) => {
-                if !own.meet(&known) {
-                    continue;
-                }
-                own.clone()
+        let mut known = if let Some(own) = found.get_mut(&start) {
+            if !own.meet(&known) {
+                continue;
             }
-            None => {
-                found.insert(start, known.clone());
-                known
-            }
+            own.clone()
+        } else {
+            found.insert(start, known.clone());
+            known
         };
         let mut at = start;
         while let Some(instruction) = code.instructions.get(at) {
