@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.journal.helpers import begun, end, event, in_child, intent, result
+from vesper.journal import sqlite_store
 from vesper.journal.audit import verify_audit
 from vesper.journal.journal import Fenced, Journal, JournalError, open_journal
 
@@ -33,6 +34,12 @@ def test_parent_and_child_write_side_by_side(journal: Journal) -> None:
     assert len(journal.read("run-child").entries) == 22
     assert journal.read("run-child").summary.owner != journal.read("run-parent").summary.owner
     assert in_child(child) == 1  # the id is used: what a child reports arrives here
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is fair to who waits for a lock of SQLite: on a busy machine one may wait for longer than is usual."""
+    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 60.0)
 
 
 def is_open(folder: Path) -> bool:

@@ -101,7 +101,8 @@ def build() -> None:
 def source_hash() -> str:
     """Changes with every change of what is tested and of what it is tested with."""
     rust = {"direct_runtime": "*.rs", "schemas": "*.toml"}
-    return hashed({"vesper": "*.py", "nodes": "*.vsp", **rust, "tests/mutants": "*", "tests/conformance": "*"})
+    asked = dict.fromkeys(("tests/mutants", "tests/conformance", "tests/unit/engines", "tests/support"), "*")
+    return hashed({"vesper": "*.py", "nodes": "*.vsp", **rust, **asked})
 
 
 def hashed(folders: Mapping[str, str]) -> str:
