@@ -39,7 +39,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check check-python check-types check-generated check-rust \
         bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
-        proof-threads proof-batch wheels generate update fmt lock clean
+        proof-threads proof-batch proof-aarch64 wheels generate update fmt lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -264,6 +264,10 @@ proof-batch: build ## ten million rows through a node as a stream, within 500 MB
 wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each installed and tried without Rust; minutes
 	@$(call need_cargo)
 	$(BIN)/python tests/packaging/wheels.py $(if $(ONLY),--only $(ONLY))
+
+# Needs root, QEMU, a compiler for that machine and its Rust standard library: the head of the script says how.
+proof-aarch64: build ## the engines on aarch64, under QEMU: the corpus and `vesper verify`; RUSTC names a compiler; minutes
+	$(BIN)/python tests/packaging/aarch64.py $(if $(RUSTC),--rustc $(RUSTC))
 
 proof-breakpoints: build ## planted faults of the Rust engine: does `--break-on divergence` stop at the first differing step; minutes
 	$(BIN)/python -m tests.debug.breakpoints_proof
