@@ -261,7 +261,7 @@ pub(super) static CALL: Definition = Definition::new(ffi::PyMethodDef {
             .as_ptr(),
 });
 
-/// `Route.call` as Python calls it: by hand, because what PyO3 puts around a method costs as much as all of routing.
+/// `Route.call` as Python calls it: by hand, because what PyO3 puts around a method is a large part of what routing costs.
 unsafe extern "C" fn call(route: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: Python calls this, with the lock held, and holds both objects until it comes back.
     let (py, route, inputs) = unsafe {
