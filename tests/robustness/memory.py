@@ -38,9 +38,14 @@ LIMIT_BLOCKS = 1_000
 LIMIT_MALLOC_BYTES = 64 * 1024
 
 
+_STATM = Path("/proc/self/statm")
+"""Made once: a path interns its parts, and Python's table of interned strings grows, by half a MiB, when it has seen
+enough of them come and go. What measures must not be what is measured."""
+
+
 def resident_kib() -> int:
     """What of this process is in memory now; the peak that `getrusage` gives would hide what was given back."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    pages = int(_STATM.read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
