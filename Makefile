@@ -157,8 +157,9 @@ bench-hooks: build ## what tracing costs when it is off and on, in instructions 
 bench-effects: build ## measure journalled steps beside the least that they could cost; FOLDER=/path is on the disk to measure
 	$(BIN)/python tests/bench/effects.py $(FOLDER)
 
-bench-routing: build ## measure what routing costs over the bare engines; PYTHON=/usr/bin/python3.11 measures that interpreter
-	$(if $(findstring command line,$(origin PYTHON)),$(PYTHON),$(BIN)/python) tests/bench/routing.py
+bench-routing: build ## measure what routing costs over the bare engines; minutes
+	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/bench/routing.py
 
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))

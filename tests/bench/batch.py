@@ -189,7 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only-ours", action="store_true")
     asked = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = str(asked.threads)

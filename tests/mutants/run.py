@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 if "--inside" not in sys.argv:  # there PYTHONPATH names the copy of the package, and then this folder
     sys.path.insert(0, str(ROOT))
 
-from tests.robustness.proof import PROOFS, STATE, read_json, write_json  # noqa: E402  # after the path is set
+from tests.robustness.proof import LANGUAGE, PROOFS, STATE, read_json, write_json  # noqa: E402  # after the path is set
 
 if TYPE_CHECKING:
     from tests.mutants.corpus import Answer, Question
@@ -53,6 +53,8 @@ CORPUS_SECONDS = 180
 TIMES_AS_LONG = 10
 KEEP_EVERY_SECONDS = 20
 KILLED_SHARE = 0.97
+AROUND = ("api", "cache", "policies", "repository")
+"""What else of `vesper/` a run imports; a test compares."""
 
 Result = dict[str, Any]
 
@@ -99,10 +101,15 @@ def build() -> None:
 
 
 def source_hash() -> str:
-    """Changes with every change of what is tested and of what it is tested with."""
+    """Changes with every change of what is tested and of what it is tested with: of `vesper/` that is what a run
+    imports, not the commands, the Host, the journal or what moves traffic."""
     rust = {"direct_runtime": "*.rs", "schemas": "*.toml"}
     asked = dict.fromkeys(("tests/mutants", "tests/conformance", "tests/unit/engines", "tests/support"), "*")
-    return hashed({"vesper": "*.py", "nodes": "*.vsp", **rust, **asked})
+    return hashed({**python_packages(), "nodes": "*.vsp", **rust, **asked})
+
+
+def python_packages() -> dict[str, str]:
+    return dict.fromkeys((f"vesper/{name}" for name in (*LANGUAGE, *AROUND)), "*.py")
 
 
 def hashed(folders: Mapping[str, str]) -> str:
@@ -350,7 +357,7 @@ def write_answers(file: Path, made_from: str, known: dict[str, Answer]) -> None:
 
 
 def python_hash() -> str:
-    return hashed({"vesper": "*.py"})
+    return hashed(python_packages())
 
 
 def settled(

@@ -6,11 +6,13 @@ import re
 import tomllib
 from collections import Counter
 
+import grimp
 import pytest
 
+from tests.mutants import run
 from tests.mutants.corpus import ASKED_HERE, Question, answer, is_same, own_questions, questions
 from tests.mutants.run import EXPLAINED, KILLED_SHARE, NAME, source_hash
-from tests.robustness.proof import PROOFS, read_json
+from tests.robustness.proof import LANGUAGE, PROOFS, read_json
 from tests.support.nodes import ROOT
 from vesper import _direct
 from vesper.engines.direct_engine import DirectEngine
@@ -81,6 +83,18 @@ def test_what_is_explained_exists() -> None:
     explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))
     assert set(explained) == {"equivalent", "survives"}
     assert {*explained["equivalent"], *explained["survives"]} <= set(listed())
+
+
+def test_the_proof_is_held_to_all_that_a_run_imports() -> None:
+    graph = grimp.build_graph("vesper", "tests", cache_dir=None)
+    waiting, found = [run.__name__], set[str]()
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting += graph.find_modules_directly_imported_by(module)
+    packages = {name.split(".")[1] for name in found if name.startswith("vesper.")}
+    assert packages <= {*LANGUAGE, *run.AROUND}
 
 
 def test_the_proof_is_of_these_faults() -> None:
