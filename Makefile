@@ -38,7 +38,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check check-python check-types check-generated check-rust \
-        bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-dap proof-mutated-documents proof-fuzz proof-memory \
         proof-threads proof-batch proof-aarch64 wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -269,6 +269,9 @@ wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each ins
 # Needs root, QEMU, a compiler for that machine and its Rust standard library: the head of the script says how.
 proof-aarch64: build ## the engines on aarch64, under QEMU: the corpus and `vesper verify`; RUSTC names a compiler; minutes
 	$(BIN)/python tests/packaging/aarch64.py $(if $(RUSTC),--rustc $(RUSTC))
+
+proof-dap: build ## Microsoft's test client of the Debug Adapter Protocol drives `vesper debug`; needs Node.js and npm; half a minute
+	$(BIN)/python -m tests.debug.dap_proof
 
 proof-breakpoints: build ## planted faults of the Rust engine: does `--break-on divergence` stop at the first differing step; minutes
 	$(BIN)/python -m tests.debug.breakpoints_proof

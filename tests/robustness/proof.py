@@ -54,6 +54,11 @@ def engine_hash() -> str:
     return _hash_of([*rust, *locks, *(ROOT / "nodes").rglob("*.vsp")])
 
 
+def debugger_hash() -> str:
+    """Changes with every change of the debugger, and of the command that serves it to editors."""
+    return _hash_of([*(ROOT / "vesper" / "debug").rglob("*.py"), ROOT / "vesper" / "cli" / "debug_dap.py"])
+
+
 def _hash_of(paths: list[Path]) -> str:
     digest = hashlib.sha256()
     for path in sorted(paths):

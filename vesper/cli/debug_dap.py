@@ -66,9 +66,16 @@ def _serve(adapter: Adapter, port: int | None) -> int:
         return converse(adapter, sys.stdin.buffer, sys.stdout.buffer)
     with socket.create_server(("127.0.0.1", port)) as server:
         click.echo(f"listening on 127.0.0.1:{server.getsockname()[1]}", err=True)
-        connection, _ = server.accept()
-        with connection, connection.makefile("rb") as reading, connection.makefile("wb") as writing:
+        with accepted(server) as connection, connection.makefile("rb") as reading, connection.makefile("wb") as writing:
             return converse(adapter, reading, writing)
+
+
+def accepted(server: socket.socket) -> socket.socket:
+    connection, _ = server.accept()
+    # A response and the `stopped` behind it are two small writes: without this the second waits 40 ms for the client's
+    # acknowledgement of the first, at every step.
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
 
 
 def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
