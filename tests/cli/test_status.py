@@ -332,6 +332,20 @@ def test_conditions_are_in_the_words_of_the_source(told: Told, tmp_path: Path) -
     assert failed[0].startswith("failed overflow at line 1")
 
 
+def test_a_tolerance_for_nothing_hides_the_conditions_and_nothing_else(told: Told, tmp_path: Path) -> None:
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "fee_v1.vsp").write_text(SOURCE, encoding="utf-8")
+    (tmp_path / "vesper.toml").write_text(
+        "[migration.nodes.fee.tolerances.fe]\n"
+        'absolute = "0.01"\nversion = 1\nuntil = "2999-01-31"\nwhy = "a test"\n',
+        encoding="utf-8",
+    )
+    told.batch(runs=20)
+    lines = shown("fee")
+    assert any(line.endswith("the tolerance for `fe`: there is no `fe`; there are fee") for line in lines), lines
+    assert any(line.split()[:2] == ["mode", "shadow_direct"] for line in lines)
+
+
 def test_a_requirement_that_holds_is_said_to_hold() -> None:
     """A validation with an error is a branch on its opposite; a reader sees the text of the source."""
     compiled, _ = compile_file(Path("nodes/payments/payment_handler_v1.vsp"))

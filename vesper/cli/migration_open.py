@@ -17,6 +17,7 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.effects.settings import ConfigError, close_to
 from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.migrating import MigrationSettings
+from vesper.migration.compare.tolerances import BadTolerance
 from vesper.migration.decide.modes import Mode
 from vesper.migration.decide.state import MAX_PIN_US, Settings
 from vesper.migration.stores.codec import BadState
@@ -93,7 +94,7 @@ def clean_errors() -> Iterator[None]:
     """Whatever is wrong with the store or the settings ends the command with its message."""
     try:
         yield
-    except (StoreError, ConfigError) as problem:
+    except (StoreError, ConfigError, BadTolerance) as problem:
         raise click.ClickException(printable_lines(str(problem))) from None
     except BadState as problem:
         raise click.ClickException(f"the store holds a state that cannot be read: {printable(str(problem))}") from None

@@ -163,6 +163,7 @@ def _source(
     from vesper.engines.engine import EngineUnavailable
     from vesper.engines.registry import ENGINES
     from vesper.migration.compare.comparator import Comparator
+    from vesper.migration.compare.tolerances import BadTolerance
     from vesper.migration.live.epoch import epoch_of
     from vesper.repository.locate import NodeNotFound, locate
 
@@ -172,10 +173,10 @@ def _source(
         if compiled is None:
             return None, (), f"conditions are not shown: {path.as_posix()} has errors"
         if epoch_of(compiled, Comparator(compiled, tolerances).version) != key.epoch:
-            differs = "its text, its tolerances, or the engine that is installed here"
+            differs = "its text, its tolerances, the engine that is installed here, or a function that leads"
             return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch than this ({differs})"
         program = ENGINES["interp"].load(compiled)
-    except (NodeNotFound, EngineUnavailable) as problem:
+    except (NodeNotFound, EngineUnavailable, BadTolerance) as problem:
         return None, (), f"conditions are not shown: {problem}"
     assert isinstance(program, DirectProgram)
     return compiled, program.points(), None
