@@ -336,8 +336,7 @@ def test_a_tolerance_for_nothing_hides_the_conditions_and_nothing_else(told: Tol
     (tmp_path / "nodes").mkdir()
     (tmp_path / "nodes" / "fee_v1.vsp").write_text(SOURCE, encoding="utf-8")
     (tmp_path / "vesper.toml").write_text(
-        "[migration.nodes.fee.tolerances.fe]\n"
-        'absolute = "0.01"\nversion = 1\nuntil = "2999-01-31"\nwhy = "a test"\n',
+        '[migration.nodes.fee.tolerances.fe]\nabsolute = "0.01"\nversion = 1\nuntil = "2999-01-31"\nwhy = "a test"\n',
         encoding="utf-8",
     )
     told.batch(runs=20)

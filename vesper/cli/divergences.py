@@ -406,7 +406,7 @@ def _open_of(opened: Opened, node: str, epoch: str | None) -> list[_Found]:
 
 def _closed(opened: Opened, found: _Found, who: str, why: str) -> State:
     closing = Close(found.divergence.fingerprint, who, why)
-    applied = ledger.tell(opened.store, found.key, closing, opened.settings, now_us())
+    applied = ledger.tell(opened.store, found.key, closing, opened.rules, now_us())
     refused = next((each for each in applied.decisions if isinstance(each, Refused)), None)
     if refused is not None:
         raise click.ClickException(printable(refused.why))

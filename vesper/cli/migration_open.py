@@ -18,7 +18,7 @@ from vesper.effects.settings import ConfigError, close_to
 from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.migrating import MigrationSettings
 from vesper.migration.compare.tolerances import BadTolerance
-from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.modes import THRESHOLDS, Mode
 from vesper.migration.decide.state import MAX_PIN_US, Settings
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.overview import newest, read_node
@@ -67,10 +67,18 @@ class Opened:
 
     store: Store
     migration: MigrationSettings
+    is_configured: bool
+    """Whether it is the store of the configuration. Of any other, nobody here knows what it asks for."""
 
     @property
     def settings(self) -> Settings:
         return Settings(frozenset(Mode(each) for each in self.migration.approvals))
+
+    @property
+    def rules(self) -> Settings:
+        """By what an order is decided. A node may rise when it is told something; where it is not known for which modes
+        a person is asked, only those who run it raise it, for they know."""
+        return self.settings if self.is_configured else Settings(frozenset(THRESHOLDS))
 
     def highest(self, node: str) -> Mode | None:
         """The highest mode that the configuration allows; None where it says nothing."""
@@ -138,7 +146,7 @@ def the_store(config: Path | None, dsn: str | None) -> Iterator[Opened]:
     with clean_errors():
         store = open_store(where)
         try:
-            yield Opened(store, migration)
+            yield Opened(store, migration, where == migration.store)
         finally:
             store.close()
 

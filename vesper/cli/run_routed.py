@@ -47,8 +47,8 @@ class RoutedRun:
         self.mode = program.live.local.mode
         """When it began."""
         self.divergences: list[str] = []
-        """Fingerprints of what it found, once it is over. What others find meanwhile is in the same store, and not here:
-        this run did not show it."""
+        """Fingerprints of what it found, once it is over. What others find meanwhile is in the same store, and is not
+        among these: this run did not show it."""
         program.live.witnesses.append(self._found)
 
     def _found(self, divergence: Divergence) -> None:

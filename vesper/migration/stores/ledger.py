@@ -67,12 +67,13 @@ def apply(store: Store, key: NodeKey, batch: Batch, settings: Settings, now_us: 
 
 
 def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: int) -> Applied:
-    """Applies what a person says. It has no number: who says it twice means it twice."""
+    """Applies what a person says, or what is found of a process that is gone. It has no number: who says it twice
+    means it twice."""
 
     def work(transaction: Transaction) -> Applied:
         ledger = _Ledger(transaction, key, settings, now_us)
         ledger.happen(Happened(event))
-        traffic.keep(transaction, ledger.state, {}, now_us)
+        traffic.keep(transaction, ledger.state, {}, now_us, is_in_use=False)
         return ledger.finish()
 
     return store.transact(key, work)
