@@ -38,6 +38,7 @@ from vesper.cli.migration_open import (
     the_store,
     why_option,
 )
+from vesper.cli.ranges import FiniteRange
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.decide.state import Close, Refused, State
@@ -202,7 +203,7 @@ def _path_words(note: PathNote, divergence: Divergence, root: Path) -> list[str]
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.1, 86_400),
+    type=FiniteRange(0.1, 86_400),
     default=10.0,
     show_default=True,
     metavar="S",

@@ -296,14 +296,19 @@ def _tell_each(opened: Opened, keys: list[NodeKey], event: Event, style: str) ->
                 click.echo(f"{where}: {line}")
     if style == "json":
         click.echo(document(shown[0] if len(shown) == 1 else shown))
-    _pass_on(opened, lambda alerts: [alerts.ordered(key, applied.decisions) for key, applied in told])
+
+    def ordered(alerts: Alerts) -> None:
+        for key, applied in told:
+            alerts.ordered(key, applied.decisions)
+
+    _pass_on(opened, ordered)
     if problems:
         if style == "json":
             raise click.exceptions.Exit(1)
         raise click.ClickException("\n".join(map(printable, problems)))
 
 
-def _pass_on(opened: Opened, tell: Callable[[Alerts], object]) -> None:
+def _pass_on(opened: Opened, tell: Callable[[Alerts], None]) -> None:
     """Posts what others should know, where the configuration of the store names a webhook. It is done and said by then:
     a webhook that is away costs some seconds, and the exit code says nothing of it."""
     if opened.migration.webhook is None or not opened.is_configured:

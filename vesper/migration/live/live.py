@@ -198,8 +198,9 @@ class Live:
             if self._takes_trust(report):
                 self._look()
         happened = self._divergence_of(report)
-        for tell in self.witnesses if happened.divergence is not None else ():
-            tell(happened.divergence)
+        if happened.divergence is not None:
+            for tell in self.witnesses:
+                tell(happened.divergence)
         note = report.note if isinstance(report, Disagreement) else None
         self._urge(happened, {} if note is None else {note.name: note.to_text()}, found=1)
 
