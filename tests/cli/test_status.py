@@ -86,7 +86,9 @@ def test_looking_creates_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (done.exit_code, done.stdout) == (0, "")
     assert "nothing has been routed yet: there is no store at" in done.stderr
     assert 'engine="auto"' in done.stderr
-    assert json.loads(invoke("status", "--format", "json").stdout)["nodes"] == []
+    found = json.loads(invoke("status", "--format", "json").stdout)
+    assert (found["nodes"], found["killed"], found["written"], found["warnings"]) == ([], None, None, [])
+    assert found["totals"]["requests"] == 0
     for arguments in (["status", "fee_v1"], ["status", "--store", "sqlite:elsewhere.db"], ["migrate", "history"]):
         done = invoke(*arguments)
         assert done.exit_code == 1
@@ -152,6 +154,9 @@ def test_only_the_epoch_that_was_written_last_is_shown(told: Told) -> None:
     assert "1 older epoch left out; --all-epochs shows them" in lines
     assert [each["epoch"] for each in as_json()["nodes"]] == [newer.epoch]
     both = shown("--all-epochs")
+    assert "1 node in 2 epochs: 2 shadow_direct" in both
+    told.batch(PAY, runs=1)
+    assert [each["epoch"] for each in as_json("fee", "--all-epochs")["nodes"]] == [newer.epoch, FEE.epoch]
     assert any(line.startswith(f"fee_v1 ({'e' * 12})") for line in both)
     assert any(line.startswith(f"fee_v1 ({'f' * 12})") for line in both)
 
@@ -198,6 +203,26 @@ def test_what_the_configuration_forbids_is_missing(told: Told, tmp_path: Path) -
     told.batch(runs=218)
     (tmp_path / "vesper.toml").write_text('[migration.nodes.fee_v1]\nmax_mode = "canary_direct"\n', encoding="utf-8")
     assert any("a configuration that allows more than canary_direct" in line for line in shown())
+
+
+def test_the_mode_that_is_shown_is_the_one_that_runs(told: Told, tmp_path: Path) -> None:
+    """The evidence goes on to count; no process goes beyond what the configuration allows."""
+    told.batch(runs=218)
+    (tmp_path / "vesper.toml").write_text('[migration.nodes.fee_v1]\nmax_mode = "shadow_direct"\n', encoding="utf-8")
+    lines = shown()
+    assert lines[3].split()[:6] == ["fee_v1", "shadow_direct", "0.95269", "218", "0", "max_mode"]
+    assert "1 node: 1 shadow_direct" in lines
+    found = as_json()
+    assert (found["nodes"][0]["mode"], found["nodes"][0]["mode_of_evidence"]) == ("shadow_direct", "canary_direct")
+    assert found["totals"]["nodes"]["shadow_direct"] == 1
+    mode = next(line for line in shown("fee") if line.split()[:1] == ["mode"])
+    assert mode.split(maxsplit=1)[1] == (
+        "shadow_direct, which is `max_mode` of the configuration; its evidence carries canary_direct"
+    )
+    for style in ((), ("--format", "json")):
+        done = invoke("migrate", "promote", "fee", *style)
+        assert done.exit_code == 1
+        assert "`max_mode` of the configuration allows no more than shadow_direct" in done.output
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -363,7 +388,9 @@ def test_a_requirement_that_holds_is_said_to_hold() -> None:
     "arguments, code, said",
     [
         (["--watch"], 2, "--watch paints on a terminal, and this is none"),
+        (["--watch", "--format", "json"], 2, "--watch paints for people"),
         (["--epoch", "ab"], 2, "--epoch is of one node: name the NODE"),
+        (["fee", "--epoch", "ab", "--all-epochs"], 2, "--epoch is one of them, and --all-epochs shows all"),
         (["--store", "mysql://x"], 1, "`mysql:` names no store"),
         (["--store", "postgresql://localhost:1/none"], 1, "localhost"),
         (["--store", "sqlite:broken.db"], 1, "broken.db"),

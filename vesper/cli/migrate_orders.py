@@ -71,7 +71,22 @@ def promote_command(
     """Approve of the next mode, where the settings ask for it. The evidence is needed all the same."""
     who = by or this_user()
     with the_store(config, dsn) as opened:
-        _tell(opened, the_key(opened, node, epoch), Promote(who, why or "approved"), style)
+        key = the_key(opened, node, epoch)
+        _check_allowed(opened, key, style)
+        _tell(opened, key, Promote(who, why or "approved"), style)
+
+
+def _check_allowed(opened: Opened, key: NodeKey, style: str) -> None:
+    """An approval for a mode in which the configuration does not let the node run would look as if it did."""
+    state = ledger.load(opened.store, key, opened.settings)
+    highest = opened.highest(key.node)
+    if highest is None or state.mode.level < highest.level:
+        return
+    why = f"`max_mode` of the configuration allows no more than {highest.value}"
+    if style == "json":
+        click.echo(document(_json(key, ledger.Applied(state, (Refused(Promote("", ""), why),)))))
+        raise click.exceptions.Exit(1)
+    raise click.ClickException(f"{printable(key.node)}: {why}")
 
 
 @click.command("demote")

@@ -81,8 +81,8 @@ class Opened:
         return self.settings if self.is_configured else Settings(frozenset(THRESHOLDS))
 
     def highest(self, node: str) -> Mode | None:
-        """The highest mode that the configuration allows; None where it says nothing."""
-        named = self.migration.of(node).max_mode
+        """The highest mode that the configuration allows; None where it says nothing, or is of another store."""
+        named = self.migration.of(node).max_mode if self.is_configured else None
         return None if named is None else Mode(named)
 
     def unknown_names(self) -> list[str]:
