@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import json
+import re
 import struct
 import sys
 import xml.etree.ElementTree as ET
@@ -37,7 +37,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
 
 def test_a_picture_in_svg(told: Told, tmp_path: Path) -> None:
     done = invoke("migrate", "plot", "fee", "-o", "fee.svg")
-    assert (done.exit_code, done.stdout) == (0, "fee.svg: 7 points, 1 divergences\n"), done.output
+    assert (done.exit_code, done.stdout) == (0, "fee.svg: 7 points, 1 divergence\n"), done.output
     root = ET.fromstring((tmp_path / "fee.svg").read_text(encoding="utf-8"))
     assert root.attrib["role"] == "img"
     assert root.findtext(f"{_SVG}title") == "Confidence of fee_v1"

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from vesper.cli.journal_open import style_option
-from vesper.cli.journal_text import document
+from vesper.cli.journal_text import document, number
 from vesper.cli.migration_open import epoch_option, now_us, store_options, the_key, the_store
 from vesper.migration.stores.series import read_series
 from vesper.spec.values import printable
@@ -59,4 +59,4 @@ def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, ep
         found = {"node": key.node, "epoch": key.epoch, "picture": str(path)}
         click.echo(document({**found, "points": points, "divergences": divergences}))
         return
-    click.echo(f"{printable(str(path))}: {points:,} points, {divergences:,} divergences")
+    click.echo(f"{printable(str(path))}: {number(points, 'point')}, {number(divergences, 'divergence')}")
