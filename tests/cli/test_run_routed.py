@@ -113,6 +113,16 @@ def test_a_store_that_is_away_takes_no_answer_away(tmp_path: Path, dsn: str) -> 
     assert (code, said.splitlines()[-1]) == (0, "mode python_only: Python answers, and nothing is compared")
 
 
+def test_an_engine_in_a_process_of_its_own_is_waited_for(tmp_path: Path) -> None:
+    """A service has other requests to compare; this is the only one."""
+    (tmp_path / "vesper.toml").write_text('[migration]\nisolation = "process"\n', encoding="utf-8")
+    assert run()[0] == 0
+    store = open_store(f"sqlite:{tmp_path / '.vesper' / 'migration.db'}")
+    (key,) = keys_of(store)
+    assert ledger.load(store, key, Settings()).clean == 1
+    store.close()
+
+
 def test_a_tolerance_for_nothing_is_said_and_is_no_bug(tmp_path: Path) -> None:
     (tmp_path / "vesper.toml").write_text(
         "[migration.nodes.payment_decision.tolerances.fe]\n"

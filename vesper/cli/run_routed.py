@@ -23,6 +23,8 @@ from vesper.migration.live.router import RoutedProgram
 from vesper.migration.live.routes import Routes
 
 AUTO = "auto"
+_STARTS_WITHIN = 30.0
+"""Seconds for a process of the direct engine, where it has its own."""
 _MEANING = {
     Mode.PYTHON_ONLY: "Python answers, and nothing is compared",
     Mode.SHADOW_DIRECT: "Python answers, and the direct engine follows",
@@ -68,7 +70,10 @@ def routed(compiled: Compiled, config: Path | None) -> Iterator[RoutedRun]:
         settings = default_config(Path.cwd()) if found is None else read_config(found)
         routes = Routes(settings)
         try:
-            yield RoutedRun(routes.program(compiled))
+            run = RoutedRun(routes.program(compiled))
+            if not routes.wait_until_ready(_STARTS_WITHIN):
+                click.echo("warning: the process of the direct engine does not start: nothing is compared", err=True)
+            yield run
         except EngineUnavailable as problem:
             raise click.UsageError(f"engine {AUTO}: {problem}") from None
         finally:

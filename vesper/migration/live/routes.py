@@ -103,6 +103,11 @@ class Routes:
             self._admit_where_ready(found.chooser)
             return found
 
+    def wait_until_ready(self, seconds: float) -> bool:
+        """Whether the direct engine can follow, now or within so long. Requests wait for no process of its own; who has
+        one request only, and wants it compared, waits here."""
+        return self._workers is None or self._workers.is_ready() or self._workers.wait_until_up(seconds)
+
     def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
         live, rules = self._live(key, compiled), self._rules(compiled)
         tending = Tending(
