@@ -216,6 +216,10 @@ async def _awaited(**_: Any) -> dict[str, Any]:
     return {}
 
 
+def _iterated(**_: Any) -> Iterator[dict[str, Any]]:
+    yield {}
+
+
 def _of_others(amount: Decimal, price: Decimal) -> dict[str, Any]:
     return {}
 
@@ -228,6 +232,8 @@ def _with_a_session(session: object, **_: Any) -> dict[str, Any]:
     "function, said",
     [
         (_awaited, "_awaited is a coroutine function"),
+        (_iterated, "_iterated is a generator function"),
+        ({"amount": 1}, "cannot be called: name the function that payment_decision_v1 is to stand behind"),
         (
             _of_others,
             "_of_others does not take `balance`, `currency`, `country`, `user_age_days`, and payment_decision_v1",

@@ -50,6 +50,7 @@ from vesper.verify.regressions import FOLDER
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
+    from vesper.engines.engine import Program
     from vesper.migration.compare.shrinking import Shrunk
     from vesper.migration.compare.transcript import Transcript
 
@@ -202,6 +203,11 @@ def _path_words(note: PathNote, divergence: Divergence, root: Path) -> list[str]
     help="The node as it was when they differed, where it means something else now.",
 )
 @click.option(
+    "--against",
+    metavar="MODULE:FUNCTION",
+    help="Of an adopted function: the function. It is called for every try, so only where that does no harm.",
+)
+@click.option(
     "--seconds",
     type=FiniteRange(0.1, 86_400),
     default=10.0,
@@ -229,6 +235,7 @@ def shrink_command(
     epoch: str | None,
     root: Path,
     node_file: Path | None,
+    against: str | None,
     seconds: float,
     save: Path,
     reveal: bool,
@@ -252,9 +259,15 @@ def shrink_command(
         from vesper.migration.compare.shrinking import CannotShrink, shrink_divergence
         from vesper.migration.compare.tolerances import BadTolerance
 
-        programs = {name: load_or_exit(engine, compiled) for name, engine in PAIR.items()}
+        programs: dict[str, Program] = {name: load_or_exit(engine, compiled) for name, engine in PAIR.items()}
+        judge = Comparator
+        if against is not None:
+            from vesper.migration.live.adopting import FunctionComparator
+
+            judge = FunctionComparator
+            shown, programs[against] = _asked(found.divergence, against, compiled)
         try:
-            comparator = Comparator(compiled, tolerances)
+            comparator = judge(compiled, tolerances)
             with _progress(style) as told:
                 small = shrink_divergence(compiled, shown, programs, comparator, seconds, told)
         except (CannotShrink, BadTolerance) as problem:
@@ -282,6 +295,22 @@ def _the_node(divergence: Divergence, root: Path, node_file: Path | None) -> Com
             f"{compiled.semantic_hash[:12]}, and was {str(wanted)[:12]}); --node-file names the node as it was"
         )
     return compiled
+
+
+def _asked(divergence: Divergence, against: str, compiled: Compiled) -> tuple[Divergence, Program]:
+    """The divergence with the function under the name by which it is asked here, and the function as a program. In the
+    service it may have had another one: the module that is run is called `__main__`."""
+    from vesper.migration.live.adopting import FunctionProgram
+    from vesper.verify.against import CannotImport, import_function
+
+    leader, follower = divergence.engines
+    if ":" not in leader:
+        raise click.UsageError(f"--against is of an adopted function, and here {leader} and {follower} differ")
+    try:
+        function = import_function(against, Path.cwd())
+    except CannotImport as problem:
+        raise click.UsageError(f"--against {printable(against)}: {problem}") from None
+    return replace(divergence, engines=(against, follower)), FunctionProgram(function, compiled)
 
 
 def _is_sensitive(compiled: Compiled) -> bool:
