@@ -327,6 +327,16 @@ def test_a_setting_for_a_node_that_is_not_there_is_said(told: Told, tmp_path: Pa
     ]
 
 
+def test_a_node_is_named_by_its_file(told: Told, tmp_path: Path) -> None:
+    told.batch(runs=20)
+    told.batch(PAY, runs=20)
+    (tmp_path / "anything.vsp").write_text(SOURCE, encoding="utf-8")
+    assert as_json("anything.vsp")["node"] == "fee_v1"
+    assert as_json("./anything.vsp")["node"] == "fee_v1"
+    done = invoke("migrate", "history", "nodes/none.vsp")
+    assert (done.exit_code, done.stderr) == (1, "Error: there is no file `nodes/none.vsp`\n")
+
+
 def test_an_epoch_is_named_by_its_beginning(told: Told) -> None:
     told.batch(NodeKey("fee_v1", "ab12" + "0" * 60), runs=1)
     told.batch(NodeKey("fee_v1", "ab34" + "0" * 60), runs=1)

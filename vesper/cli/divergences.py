@@ -61,7 +61,10 @@ _MOST_NAMED = 10
 def command() -> None:
     """See where the engines differ on live traffic, and make the smallest case of it.
 
-    FINGERPRINT is that of a divergence, or as much of its beginning as is unique.
+    FINGERPRINT is that of a divergence, or as much of its beginning as is unique. See
+    docs/how-to/look-at-divergences.md.
+
+    Exit codes: 0 fine, 1 refused or cannot be read, 2 usage, 3 a bug in Vesper.
     """
 
 
@@ -76,7 +79,7 @@ class _Found:
 
 @command.command("list")
 @store_options
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name with one version.")
+@click.option("--node", metavar="NAME", help="Only those of this node: an id, a name with one version, or a file.")
 @click.option("--all", "is_all", is_flag=True, help="Those that are closed, and those of older epochs, too.")
 @style_option
 def list_command(config: Path | None, dsn: str | None, node: str | None, is_all: bool, style: str) -> None:

@@ -155,8 +155,9 @@ def the_store(config: Path | None, dsn: str | None) -> Iterator[Opened]:
 
 
 def the_keys(store: Store, wanted: str) -> list[NodeKey]:
-    """Every epoch of a node that is named by its id, or by its name where there is one version of it."""
+    """Every epoch of a node that is named by its id, by its file, or by its name where there is one version of it."""
     keys = keys_of(store)
+    wanted = _id_in_file(wanted)
     known = sorted({key.node for key in keys})
     found = [each for each in known if each == wanted] or [each for each in known if is_of_node(each, wanted)]
     if len(found) > 1:
@@ -168,6 +169,18 @@ def the_keys(store: Store, wanted: str) -> list[NodeKey]:
             hint = "`vesper status` lists those there are" if known else NOTHING_YET.format("the store is empty")
         raise click.ClickException(f"the store knows no node `{printable(wanted[:80])}`; {hint}")
     return [key for key in keys if key.node == found[0]]
+
+
+def _id_in_file(wanted: str) -> str:
+    """The id that a file declares, where a node is named by its file; anything else as it is. A store knows ids."""
+    from vesper.repository.locate import SUFFIX, NodeNotFound, id_of, locate
+
+    if not wanted.endswith(SUFFIX) and "/" not in wanted:
+        return wanted
+    try:
+        return id_of(locate(wanted, Path()))
+    except NodeNotFound as problem:
+        raise click.ClickException(printable(str(problem))) from None
 
 
 def the_key(opened: Opened, wanted: str, epoch: str | None) -> NodeKey:
