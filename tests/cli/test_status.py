@@ -26,13 +26,15 @@ from vesper.cli.status import _watch
 from vesper.compiler import compile_file
 from vesper.engines.direct_engine import DirectProgram
 from vesper.engines.registry import ENGINES
+from vesper.journal.owner import this_owner
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.decide.modes import Mode
-from vesper.migration.decide.state import EngineFaulted, Noisy, PinTo, Settings, Unknown
+from vesper.migration.decide.state import EngineFaulted, Noisy, PinTo, RunLost, Settings, Unknown
 from vesper.migration.live.epoch import epoch_of
+from vesper.migration.live.spool import Spool
 from vesper.migration.stores import ledger, sqlite_store
-from vesper.migration.stores.store import Batch, NodeKey, SeenOnPath, open_store
+from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath, open_store
 
 PYTHON = "shadow_direct/python"
 PAY = NodeKey("pay_v2", "a" * 64)
@@ -187,6 +189,31 @@ def test_what_the_store_may_lose_is_said(told: Told, monkeypatch: pytest.MonkeyP
     text = " ".join(" ".join(shown()).split())
     assert "the migration state may be lost with a restart: it is a RAM disk" in text
     assert len(as_json()["warnings"]) == 1
+
+
+def test_what_a_killed_process_found_and_did_not_tell_is_said(told: Told, tmp_path: Path) -> None:
+    told.batch(runs=5)
+    folder = tmp_path / ".vesper" / "migration"
+    child = os.fork()
+    if child == 0:
+        process = f"{this_owner()}+killed"
+        Spool(folder, process).write(FEE, Batch(process, 1, (Happened(RunLost("r1")),)))
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    living = Spool(folder, f"{this_owner()}+alive")
+    living.write(FEE, Batch("alive", 1, (Happened(RunLost("r2")),)))
+    said = "what was found by processes that are gone (1) is not in the store yet"
+    assert said in " ".join(" ".join(shown()).split())
+    assert [said in each for each in as_json("fee")["warnings"]] == [True]
+    assert said in invoke("divergences", "list").stderr
+    assert as_json("--store", "sqlite:.vesper/migration.db")["warnings"] == []
+    (folder / "aside").mkdir()
+    (folder / "aside" / "x.spool").write_bytes(b"?")
+    next(folder.glob("*+killed.spool")).unlink()
+    assert as_json()["warnings"] == [
+        f"{folder / 'aside'}: what processes had found and nobody can read is kept here: look at it"
+    ]
+    living.close()
 
 
 def test_totals_as_json(told: Told) -> None:

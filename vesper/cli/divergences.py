@@ -28,6 +28,7 @@ from vesper.cli.migration_open import (
     NOTHING_YET,
     Opened,
     epoch_option,
+    found_and_untold,
     missing_file,
     now_us,
     short_epoch,
@@ -95,6 +96,8 @@ def list_command(config: Path | None, dsn: str | None, node: str | None, is_all:
         keys = keys_of(opened.store) if node is None else the_keys(opened.store, node)
         current = _current(opened, keys)
         found = [Listed(each.key, each.divergence, each.key in current) for each in _all(opened.store, keys)]
+    for each in found_and_untold(config, dsn):
+        click.echo(f"warning: {printable(each)}", err=True)
     shown = [each for each in found if is_all or (each.is_current and each.divergence.status == "open")]
     shown.sort(key=lambda each: (-each.divergence.last_us, each.divergence.fingerprint))
     if style == "json":

@@ -20,6 +20,7 @@ from vesper.host.migrating import MigrationSettings
 from vesper.migration.compare.tolerances import BadTolerance
 from vesper.migration.decide.modes import THRESHOLDS, Mode
 from vesper.migration.decide.state import MAX_PIN_US, Settings
+from vesper.migration.live.spool import untold
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.overview import newest, read_node
 from vesper.migration.stores.store import WHOLE, NodeKey, Store, StoreError, keys_of, open_store
@@ -125,6 +126,15 @@ def store_dsn(config: Path | None, dsn: str | None) -> tuple[str, MigrationSetti
     if path != dsn and not path.startswith(("/", ":")):
         dsn = f"sqlite:{Path.cwd() / path}"
     return dsn, settings.migrating()
+
+
+def found_and_untold(config: Path | None, dsn: str | None) -> list[str]:
+    """What processes of this project left behind without telling the store; of a store that is named instead, nobody
+    here knows which those are."""
+    if dsn is not None:
+        return []
+    found = config or find_config()
+    return untold((Path.cwd() if found is None else found.parent) / ".vesper" / "migration")
 
 
 def missing_file(dsn: str) -> Path | None:

@@ -19,6 +19,7 @@ from vesper.cli.migration_open import (
     NOTHING_YET,
     Opened,
     epoch_option,
+    found_and_untold,
     missing_file,
     now_us,
     store_dsn,
@@ -110,15 +111,18 @@ def _painted(
 ) -> str:
     width = shutil.get_terminal_size((_WIDTH, 0)).columns
     with the_store(config, dsn) as opened:
+        waiting = found_and_untold(config, dsn)
         if node is not None and not all_epochs:
             key = the_key(opened, node, epoch)
             overview = read_overview(opened.store, opened.settings, node=key.node)
+            overview = replace(overview, warnings=(*overview.warnings, *waiting))
             detail = _detail(opened, key, root)
             if style == "json":
                 return document(detail_json(overview, detail, now_us()))
             return "\n".join(detail_lines(overview, detail, now_us(), width))
         wanted = None if node is None else the_keys(opened.store, node)[0].node
         overview = read_overview(opened.store, opened.settings, all_epochs, wanted)
+        overview = replace(overview, warnings=(*overview.warnings, *waiting))
         if overview.nodes and node is None:
             overview = replace(overview, warnings=(*overview.warnings, *opened.unknown_names()))
         highest = {each.key.node: opened.highest(each.key.node) for each in overview.nodes}
