@@ -217,7 +217,7 @@ class Migration:
         for path, batches in self._spool.left_by_others():
             try:
                 for key, batch in batches:
-                    applied = ledger.apply(self.store, key, batch, self._rules, now_us())
+                    applied = ledger.apply(self.store, key, batch, self._rules, now_us(), is_in_use=False)
                     self._alerts.decided(key, applied.decisions)
             except StoreError:
                 raise

@@ -126,7 +126,7 @@ def thinned(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
 def keep(
     transaction: Transaction, state: State, served: Mapping[str, int], now_us: int, is_in_use: bool = True
 ) -> None:
-    """Notes the requests of a batch, and the evidence where the last sample is a minute old. What nobody uses who runs
+    """Notes the requests of a batch, and the evidence where the last sample is a minute old. What nobody says who runs
     the node (`is_in_use`) leaves alone when it was last written: the epoch that was written last is the one that runs,
     and what is said of another one must not put it in its place."""
     traffic = traffic_of(transaction.document(TRAFFIC), state.node).and_served(served, now_us)
@@ -136,7 +136,7 @@ def keep(
         samples = thinned((*samples, Sample(now_us, state.clean, state.divergences, state.mode)))
         transaction.put_document(SAMPLES, samples_text(samples))
         traffic = replace(traffic, sampled_us=now_us)
-    if is_in_use:
+    if is_in_use or traffic.written_us is None:
         traffic = replace(traffic, written_us=now_us)
     transaction.put_document(TRAFFIC, traffic.to_text())
 
