@@ -30,7 +30,7 @@ from vesper.journal.owner import this_owner
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.decide.modes import Mode
-from vesper.migration.decide.state import EngineFaulted, Noisy, PinTo, RunLost, Settings, Unknown
+from vesper.migration.decide.state import EngineFaulted, Noisy, PinTo, RunLost, Settings, Timed, Unknown
 from vesper.migration.live.epoch import epoch_of
 from vesper.migration.live.spool import Spool
 from vesper.migration.stores import ledger, sqlite_store
@@ -298,6 +298,26 @@ def test_one_node_in_full(told: Told) -> None:
         "2026-11-15 12:00:00Z  shadow_direct → canary_direct, by controller: the evidence carries canary_direct",
     ):
         assert part in text, text
+
+
+def test_what_it_takes_to_go_back_is_said(told: Told) -> None:
+    """Before it happens: whoever falls gives all of it back to Python at once."""
+    served = {"direct_only/direct": 7_200_000, "direct_only/python": 72_000}
+    told.batch(runs=5, served={"shadow_direct/python": 9})
+    assert not any(line.split()[:3] == ["to", "go", "back"] for line in shown("fee"))
+    assert as_json("fee")["rollback"] is None
+    told.batch(FEE, *[Timed(500_000, 100_000)] * 19, served=served)
+    text = " ".join(" ".join(shown("fee")).split())
+    assert "to go back 7,200,000 requests that the direct engine answered in the busiest hour; how long" in text
+    told.batch(FEE, Timed(500_000, 100_000))
+    text = " ".join(" ".join(shown("fee")).split())
+    assert (
+        "to go back Python takes 1 processors for the 7,200,000 requests that the direct engine answered in the "
+        "busiest hour, 500 µs each"
+    ) in text
+    assert as_json("fee")["rollback"] == {
+        "requests_in_busiest_hour": 7_200_000, "python_ns": 500_000.0, "direct_ns": 100_000.0, "processors": 1.0,
+    }  # fmt: skip
 
 
 def test_one_node_with_trouble(told: Told) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from vesper.cli.journal_text import moment_json, number, time_text, took_text
 from vesper.cli.migration_open import short_epoch
+from vesper.cli.status_rollback import rollback_json, rollback_text
 from vesper.cli.value_lines import padded
 from vesper.diagnostics.excerpt import display_width
 from vesper.migration.compare.divergence import Divergence
@@ -29,6 +30,7 @@ from vesper.migration.stores.overview import (
     running_mode,
     statistics,
 )
+from vesper.migration.stores.rollback import rollback_of
 from vesper.migration.stores.store import Line
 from vesper.spec.values import printable
 
@@ -242,6 +244,9 @@ def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
         requests[Mode(mode)] += count
         engines[Engine(engine)] += count
     rows.append((f"last {DAY_HOURS} hours", _shares(requests, engines)))
+    back = rollback_of(state, detail.node.traffic, now_us, DAY_HOURS)
+    if back is not None:
+        rows.append(("to go back", rollback_text(back)))
     written = detail.node.traffic.written_us
     rows.append(("written", "never" if written is None else f"{time_text(written)}, {_ago(written, now_us)}"))
     return rows
@@ -383,6 +388,7 @@ def detail_json(overview: Overview, detail: Detail, now_us: int) -> dict[str, An
             }
             for each in detail.divergences
         ],
+        "rollback": rollback_json(rollback_of(detail.state, detail.node.traffic, now_us, DAY_HOURS)),
         "changes": [each for each in records(detail.history) if each["kind"] == "changed"],
         "traffic": [
             {"hour": moment_json(hour * 3600 * 10**6), "served": dict(counts)}
