@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import click
 
+from vesper.cli.migrate_fill import fill_command
 from vesper.cli.migrate_history import history_command
 from vesper.cli.migrate_orders import ORDERS
 from vesper.cli.migrate_plot import plot_command
@@ -39,7 +40,7 @@ def command() -> None:
     """
 
 
-for each in (*ORDERS, history_command, plot_command, prune_command):
+for each in (*ORDERS, fill_command, history_command, plot_command, prune_command):
     command.add_command(each)
 
 
