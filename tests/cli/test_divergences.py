@@ -201,10 +201,19 @@ def test_both_answers_stand_side_by_side(store: Store) -> None:
     assert second["inputs"]["amount"] == {"$decimal": "150.00"}
 
 
-def test_a_damaged_divergence_is_said(store: Store) -> None:
-    fill(store)
+def test_a_damaged_divergence_is_said_and_hides_no_other(store: Store) -> None:
+    fingerprint = fill(store)
     store.transact(KEY, lambda transaction: transaction.put_divergence("0" * 16, '{"format": 2}'))
-    assert "that cannot be read: a divergence of another version" in said("list", code=1).stderr
+    listed = said("list", code=1)
+    assert "that cannot be read: a divergence of another version" in listed.stderr
+    assert fingerprint in listed.stdout
+    assert fingerprint in said("list", "--format", "json", code=1).stdout
+    assert said("show", fingerprint).stdout.startswith(f"divergence {fingerprint}")
+    assert "lists those there are (1 more cannot be read)" in said("show", "0000", code=1).stderr
+    closed = said("close", "--all", "payment_decision", "--why", "mended")
+    assert closed.stdout.startswith(f"closed: {fingerprint}")
+    assert "it stays as it is" in closed.stderr
+    assert said("list", code=1).stdout == ""
 
 
 # -- shrink ---------------------------------------------------------------------------------------

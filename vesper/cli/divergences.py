@@ -95,18 +95,22 @@ def list_command(config: Path | None, dsn: str | None, node: str | None, is_all:
     with the_store(config, dsn) as opened:
         keys = keys_of(opened.store) if node is None else the_keys(opened.store, node)
         current = _current(opened, keys)
-        found = [Listed(each.key, each.divergence, each.key in current) for each in _all(opened.store, keys)]
+        kept, damaged = _kept(opened.store, keys)
+        found = [Listed(each.key, each.divergence, each.key in current) for each in kept]
     for each in found_and_untold(config, dsn):
         click.echo(f"warning: {printable(each)}", err=True)
     shown = [each for each in found if is_all or (each.is_current and each.divergence.status == "open")]
     shown.sort(key=lambda each: (-each.divergence.last_us, each.divergence.fingerprint))
     if style == "json":
         click.echo(document([list_json(each) for each in shown]))
-        return
-    click.echo("\n".join(list_lines(shown)) if shown else "no divergence is open")
-    older = sum(each.divergence.status == "open" and not each.is_current for each in found)
-    if older and not is_all:
-        click.echo(f"\n{number(older, 'divergence')} of older epochs of these nodes never closed; --all shows them")
+    else:
+        if shown or not damaged:
+            click.echo("\n".join(list_lines(shown)) if shown else "no divergence is open")
+        older = sum(each.divergence.status == "open" and not each.is_current for each in found)
+        if older and not is_all:
+            click.echo(f"\n{number(older, 'divergence')} of older epochs of these nodes never closed; --all shows them")
+    if damaged:
+        raise click.ClickException("\n".join(damaged))
 
 
 def _current(opened: Opened, keys: Sequence[NodeKey]) -> set[NodeKey]:
@@ -114,19 +118,20 @@ def _current(opened: Opened, keys: Sequence[NodeKey]) -> set[NodeKey]:
     return {each.key for each in newest(read_node(opened.store, key, opened.settings) for key in keys)}
 
 
-def _all(store: Store, keys: Sequence[NodeKey]) -> Iterator[_Found]:
+def _kept(store: Store, keys: Sequence[NodeKey]) -> tuple[list[_Found], list[str]]:
+    """All that can be read, and what is wrong with the others: one that is damaged hides no other."""
+    found: list[_Found] = []
+    damaged: list[str] = []
     for key in keys:
         for text in store.divergences(key):
-            yield _Found(key, _read(text, key))
-
-
-def _read(text: str, key: NodeKey) -> Divergence:
-    try:
-        return Divergence.from_text(text)
-    except (ValueError, TypeError, KeyError) as problem:
-        raise click.ClickException(
-            f"the store holds a divergence of {printable(key.node)} that cannot be read: {printable(str(problem))}"
-        ) from None
+            try:
+                found.append(_Found(key, Divergence.from_text(text)))
+            except (ValueError, TypeError, KeyError, AttributeError) as problem:
+                damaged.append(
+                    f"the store holds a divergence of {printable(key.node)} that cannot be read: "
+                    f"{printable(str(problem))}"
+                )
+    return found, damaged
 
 
 # -- which one ------------------------------------------------------------------------------------
@@ -137,7 +142,8 @@ def _the_divergence(opened: Opened, wanted: str, epoch: str | None) -> _Found:
     if not wanted or not wanted.isprintable() or len(wanted) > 80:
         raise click.ClickException(f"{wanted[:40]!a} cannot be the fingerprint of a divergence")
     keys = keys_of(opened.store)
-    found = [each for each in _all(opened.store, keys) if each.divergence.fingerprint.startswith(wanted)]
+    kept, damaged = _kept(opened.store, keys)
+    found = [each for each in kept if each.divergence.fingerprint.startswith(wanted)]
     if epoch is not None:
         found = [each for each in found if each.key.epoch.startswith(epoch)]
     names = list(dict.fromkeys(each.divergence.fingerprint for each in found))
@@ -145,7 +151,7 @@ def _the_divergence(opened: Opened, wanted: str, epoch: str | None) -> _Found:
         within = "" if epoch is None else f" in an epoch `{printable(epoch[:40])}`"
         raise click.ClickException(
             f"the store has no divergence `{printable(wanted)}`{within}; `vesper divergences list --all` lists those "
-            "there are"
+            "there are" + (f" ({len(damaged):,} more cannot be read)" if damaged else "")
         )
     if len(names) > 1:
         shown = [f"  {each}" for each in names[:_MOST_NAMED]]
@@ -434,7 +440,10 @@ def close_command(
 
 def _open_of(opened: Opened, node: str, epoch: str | None) -> list[_Found]:
     key = the_key(opened, node, epoch)
-    found = [each for each in _all(opened.store, [key]) if each.divergence.status != "closed"]
+    kept, damaged = _kept(opened.store, [key])
+    found = [each for each in kept if each.divergence.status != "closed"]
+    if damaged:
+        click.echo(f"warning: {damaged[0]}; it stays as it is", err=True)
     if not found:
         raise click.ClickException(f"no divergence of {printable(key.node)} ({short_epoch(key.epoch)}) is open")
     return found
