@@ -256,7 +256,17 @@ def test_more_than_can_wait_are_dropped_and_counted(hook: Hook, caplog: pytest.L
     begun = time.monotonic()
     found.close(0.05)
     assert time.monotonic() - begun < 15
-    assert f"so far: {MAX_WAITING + 12} (the process ends)" in caplog.text
+    # All that wait, those that were dropped before, and the one that was never answered.
+    assert f"so far: {MAX_WAITING + 13} (it has not answered yet, and the process ends)" in caplog.text
+
+
+def test_one_that_is_not_answered_at_the_end_is_said(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
+    hook.holds.clear()
+    alerts = Alerts(hook.url)
+    alerts.decided(KEY, decisions(Diverged("p", "0dd")))
+    hook.next()  # it is under way
+    alerts.close(0.0)
+    assert "so far: 1 (it has not answered yet, and the process ends)" in caplog.text
 
 
 def test_what_waits_is_posted_before_the_end(hook: Hook) -> None:

@@ -276,9 +276,9 @@ class _Poster:
         self._must_end.set()
         if thread is not None:
             thread.join(_LAST_WORD)  # one that waits to try again says that it was not posted
-        left = self._waiting.qsize()
+        left = self._waiting.qsize() + (thread is not None and thread.is_alive())
         if left:
-            self._drop(left, "the process ends")
+            self._drop(left, "it has not answered yet, and the process ends")
 
     def _drop(self, count: int, why: str) -> None:
         """Says so at the first, the tenth, the hundredth…: a log that is flooded is not read."""
