@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -200,10 +201,19 @@ def test_both_answers_stand_side_by_side(store: Store) -> None:
     assert second["inputs"]["amount"] == {"$decimal": "150.00"}
 
 
-def test_a_damaged_divergence_is_said(store: Store) -> None:
-    fill(store)
+def test_a_damaged_divergence_is_said_and_hides_no_other(store: Store) -> None:
+    fingerprint = fill(store)
     store.transact(KEY, lambda transaction: transaction.put_divergence("0" * 16, '{"format": 2}'))
-    assert "that cannot be read: a divergence of another version" in said("list", code=1).stderr
+    listed = said("list", code=1)
+    assert "that cannot be read: a divergence of another version" in listed.stderr
+    assert fingerprint in listed.stdout
+    assert fingerprint in said("list", "--format", "json", code=1).stdout
+    assert said("show", fingerprint).stdout.startswith(f"divergence {fingerprint}")
+    assert "lists those there are (1 more cannot be read)" in said("show", "0000", code=1).stderr
+    closed = said("close", "--all", "payment_decision", "--why", "mended")
+    assert closed.stdout.startswith(f"closed: {fingerprint}")
+    assert "it stays as it is" in closed.stderr
+    assert said("list", code=1).stdout == ""
 
 
 # -- shrink ---------------------------------------------------------------------------------------
@@ -226,6 +236,48 @@ def test_the_smallest_case_is_shown_kept_and_saved(
     again = said("shrink", fingerprint)
     assert "saved as tests/conformance/regressions/payment_decision_v1_01.yaml" in again.stdout
     assert as_json("list")[0]["status"] == "open"
+
+
+def asks_more(**inputs: Any) -> dict[str, Any]:
+    """A function that a team has, a cent above the node where the amount is large. What it is given it changes: nobody
+    else may see that."""
+    outcome = a_cent_more(inputs, Done(ENGINES["python"].load(node()).call(inputs), ())).outcome
+    inputs.clear()
+    if not isinstance(outcome, Returned):
+        raise ValueError("no")
+    return dict(outcome.value)
+
+
+def test_what_differs_from_an_adopted_function_is_shrunk_by_asking_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked only where somebody says so: to call it once more may do what was to be done once."""
+    monkeypatch.setattr(sys, "path", [*sys.path])  # it is looked for in the folder of the command, too
+    inputs = {**INPUTS, "amount": Decimal("734.56")}
+    answer = Returned(asks_more(**inputs))
+    transcript = replace(recorded(ENGINES["python"].load(node()), inputs), outcome=answer)
+    told = DirectEngine().load(node()).call_pathed(inputs, b"0" * 16)
+    difference = Difference("outcome", "outputs.fee", "returned", "returned")
+    report = Disagreement(difference, PathNote(told.path, (), "returned"), told.fingerprint, transcript, told.outcome)
+    found = divergence_of(report, node(), False, NOON, ("__main__:asks_more", "interp"))
+    put(store, KEY, happened_of(report, found))
+    hint = f"`vesper divergences shrink {found.fingerprint} --against MODULE:FUNCTION` makes the smallest case of it"
+    assert hint in said("show", found.fingerprint).stdout
+    assert "--against MODULE:FUNCTION names the function" in said("shrink", found.fingerprint, code=1).stderr
+    name = "tests.cli.test_divergences:asks_more"
+    small = as_json("shrink", found.fingerprint, "--against", name)
+    assert small["inputs"]["amount"] == "101"
+    assert small["is_same_fingerprint"]
+    assert (small["odd"], list(small["answers"])) == (name, ["python", "interp", name])
+    (case,) = yaml.safe_load(small["case"])
+    assert case["against"] == name
+    unknown = said("shrink", found.fingerprint, "--against", "tests.cli.test_divergences:none", code=2)
+    assert "has no `none`" in unknown.stderr
+
+
+def test_a_function_has_no_part_in_what_differs_between_engines(store: Store) -> None:
+    done = said("shrink", fill(store), "--against", "tests.cli.test_divergences:asks_more", code=2)
+    assert "--against is of an adopted function, and here python and interp differ" in done.stderr
 
 
 def test_an_engine_that_is_right_is_said(store: Store, tmp_path: Path) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.migration.hook import Hook
 from tests.migration.told import FEE, NOON_US, Told
 from tests.support.journalled import invoke
 from vesper.migration.decide.modes import Mode
@@ -26,6 +28,13 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     found = Told(tmp_path)
     yield found
     found.store.close()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    found = Hook()
+    yield found
+    found.close()
 
 
 def state(told: Told, key: NodeKey = FEE) -> State:
@@ -124,6 +133,91 @@ def test_orders_as_json(told: Told) -> None:
     assert (done.exit_code, json.loads(done.stdout)["refused"]) == (1, "there is no pin")
 
 
+def test_a_kill_reaches_what_can_be_reached(told: Told, tmp_path: Path) -> None:
+    """The epoch that runs must not go on because an old one cannot be read."""
+    told.batch(OTHER, runs=10)
+    told.batch(runs=300)
+    spoil(tmp_path, OTHER)
+    done = invoke("migrate", "kill", "fee", "--why", "fire")
+    assert done.exit_code == 1
+    assert f"fee_v1 ({'f' * 12}): latched: kill" in done.stdout.splitlines()
+    assert f"fee_v1 ({'e' * 12}): its state cannot be read, so that Python runs alone there: " in done.stderr
+    assert state(told).mode is Mode.PYTHON_ONLY
+    done = invoke("migrate", "kill", "fee", "--why", "fire", "--format", "json")
+    spoilt, read = json.loads(done.stdout)
+    assert (done.exit_code, spoilt["epoch"], spoilt["mode"]) == (1, OTHER.epoch, None)
+    assert "format" in spoilt["problem"]
+    assert (read["epoch"], read["mode"], read["problem"]) == (FEE.epoch, "python_only", None)
+
+
+def spoil(folder: Path, key: NodeKey) -> None:
+    with closing(sqlite3.connect(folder / ".vesper" / "migration.db")) as file, file:
+        file.execute("UPDATE vesper_control_nodes SET state = '{}' WHERE epoch = ?", (key.epoch,))
+
+
+def test_after_a_kill_the_epoch_that_runs_is_resumed(told: Told) -> None:
+    """All epochs were told of the kill; only one of them is in use, whatever its hash is."""
+    told.batch(FEE, runs=300)
+    told.batch(OTHER, runs=300)
+    said("kill", "fee", "--why", "fire")
+    assert said("resume", "fee", "--why", "out")[0] == "fee_v1: released: kill"
+    assert [state(told, key).mode for key in (FEE, OTHER)] == [Mode.PYTHON_ONLY, Mode.SHADOW_DIRECT]
+
+
+def test_an_order_from_elsewhere_passes_nobody_by_who_must_approve(
+    told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = Settings(frozenset({Mode.CANARY_DIRECT}))
+    told = Told(tmp_path, asks)
+    told.batch(runs=300)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    there = ("--store", "sqlite:../.vesper/migration.db")
+    said("pin", "fee", "shadow_direct", "--for", "1h", "--why", "x", *there)
+    assert said("unpin", "fee", *there) == ["fee_v1: the pin to shadow_direct is off"]
+    assert ledger.load(told.store, FEE, asks).mode is Mode.SHADOW_DIRECT
+    assert said("promote", "fee", *there) == ["fee_v1: shadow_direct → canary_direct"]
+
+
+def test_what_changed_beside_a_refusal_is_said(told: Told) -> None:
+    told.batch(runs=300)
+    said("pin", "fee", "python_only", "--for", "1h", "--why", "x")
+    assert said("unpin", "fee")[1] == "fee_v1: python_only → shadow_direct"
+    done = invoke("migrate", "unpin", "fee")
+    assert (done.exit_code, done.stdout) == (1, "fee_v1: shadow_direct → canary_direct\n")
+    assert done.stderr == "Error: fee_v1: there is no pin\n"
+
+
+def test_there_is_nothing_below_python(told: Told) -> None:
+    told.batch(runs=1)
+    said("kill", "fee", "--why", "fire")
+    assert "the node is in python_only, and there is no lower mode" in refused("demote", "fee", "--why", "x")
+
+
+def test_others_are_told_of_what_takes_a_node_down(told: Told, tmp_path: Path, hook: Hook) -> None:
+    (tmp_path / "vesper.toml").write_text(f'[migration.alerts]\nwebhook = "{hook.url}"\n', encoding="utf-8")
+    told.batch(runs=300)
+    said("demote", "fee", "--why", "slow", "--by", "ann")
+    said("kill", "fee", "--why", "fire", "--by", "ann")
+    said("kill", "--all", "--why", "more fire", "--by", "ann")
+    said("resume", "fee", "--why", "out")
+    posted = [hook.next() for _ in range(3)]
+    assert [(each["kind"], each["node"], each["who"]) for each in posted] == [
+        ("fell", "fee_v1", "ann"),
+        ("latched", "fee_v1", "ann"),
+        ("stopped", None, "ann"),
+    ]
+    assert hook.got.empty()
+
+
+def test_a_webhook_that_cannot_be_posted_to_stops_no_kill(told: Told, tmp_path: Path) -> None:
+    (tmp_path / "vesper.toml").write_text('[migration.alerts]\nwebhook = "https://"\n', encoding="utf-8")
+    told.batch(runs=300)
+    done = invoke("migrate", "kill", "fee", "--why", "fire")
+    assert (done.exit_code, state(told).mode) == (0, Mode.PYTHON_ONLY)
+    assert "warning: nobody else is told: migration.alerts.webhook" in done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments, code, text",
     [
@@ -161,6 +255,35 @@ def test_all_nodes_are_stopped_and_go_on(told: Told) -> None:
     assert lines[1].endswith("all nodes stopped, by ann: fire")
     assert lines[2].split("  ")[-1].startswith("all nodes go on, by ")
     assert ledger.verify_history(told.store.history(WHOLE)) is None
+
+
+def test_all_nodes_are_stopped_once(told: Told) -> None:
+    """Who stopped them first, and why, is what the next one has to know."""
+    told.batch(runs=300)
+    said("kill", "--all", "--why", "fire", "--by", "ann")
+    done = invoke("migrate", "kill", "--all", "--why", "smoke", "--by", "bob")
+    assert (done.exit_code, "stopped before, since 20" in done.stderr, "by ann: fire" in done.stderr) == (0, True, True)
+    switch = ledger.killed(told.store)
+    assert switch is not None
+    assert (switch.who, len(told.store.history(WHOLE))) == ("ann", 1)
+
+
+def test_a_switch_that_cannot_be_read_can_be_turned_on(told: Told, tmp_path: Path) -> None:
+    told.batch(runs=1)
+    said("kill", "--all", "--why", "fire")
+    spoil(tmp_path, WHOLE)
+    assert "the switch for all nodes" in refused("resume", "--all", "--why", "out")
+    said("kill", "--all", "--why", "fire again", "--by", "bob")
+    switch = ledger.killed(told.store)
+    assert switch is not None
+    assert switch.who == "bob"
+
+
+def test_stopping_all_nodes_of_a_store_without_any_is_doubtful(told: Told) -> None:
+    told.store.secret()  # it is there, and empty
+    done = invoke("migrate", "kill", "--all", "--why", "fire")
+    assert done.exit_code == 0
+    assert "warning: no node was ever routed with " in done.stderr
 
 
 # -- history --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import sys
@@ -36,7 +37,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
 
 def test_a_picture_in_svg(told: Told, tmp_path: Path) -> None:
     done = invoke("migrate", "plot", "fee", "-o", "fee.svg")
-    assert (done.exit_code, done.stdout) == (0, "fee.svg: 7 points, 1 divergences\n"), done.output
+    assert (done.exit_code, done.stdout) == (0, "fee.svg: 7 points, 1 divergence\n"), done.output
     root = ET.fromstring((tmp_path / "fee.svg").read_text(encoding="utf-8"))
     assert root.attrib["role"] == "img"
     assert root.findtext(f"{_SVG}title") == "Confidence of fee_v1"
@@ -74,6 +75,14 @@ def test_many_divergences_are_few_marks() -> None:
 def test_a_moment_is_drawn_too() -> None:
     moment = Series("fee_v1", "e", [Point(NOON_US, 0.5)], [Band(Mode.SHADOW_DIRECT, NOON_US, NOON_US)], [], NOON_US)
     ET.fromstring(svg(moment))
+
+
+def test_a_program_is_told_what_was_drawn(told: Told) -> None:
+    done = invoke("migrate", "plot", "fee", "-o", "fee.svg", "--format", "json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["node"], found["epoch"], found["picture"]) == (FEE.node, FEE.epoch, "fee.svg")
+    assert found["points"] > 0
 
 
 def test_a_picture_in_png(told: Told, tmp_path: Path) -> None:

@@ -26,13 +26,15 @@ from vesper.cli.status import _watch
 from vesper.compiler import compile_file
 from vesper.engines.direct_engine import DirectProgram
 from vesper.engines.registry import ENGINES
+from vesper.journal.owner import this_owner
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.decide.modes import Mode
-from vesper.migration.decide.state import EngineFaulted, Noisy, PinTo, Settings, Unknown
+from vesper.migration.decide.state import EngineFaulted, Noisy, PinTo, RunLost, Settings, Timed, Unknown
 from vesper.migration.live.epoch import epoch_of
+from vesper.migration.live.spool import Spool
 from vesper.migration.stores import ledger, sqlite_store
-from vesper.migration.stores.store import Batch, NodeKey, SeenOnPath, open_store
+from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath, open_store
 
 PYTHON = "shadow_direct/python"
 PAY = NodeKey("pay_v2", "a" * 64)
@@ -86,7 +88,9 @@ def test_looking_creates_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (done.exit_code, done.stdout) == (0, "")
     assert "nothing has been routed yet: there is no store at" in done.stderr
     assert 'engine="auto"' in done.stderr
-    assert json.loads(invoke("status", "--format", "json").stdout)["nodes"] == []
+    found = json.loads(invoke("status", "--format", "json").stdout)
+    assert (found["nodes"], found["killed"], found["written"], found["warnings"]) == ([], None, None, [])
+    assert found["totals"]["requests"] == 0
     for arguments in (["status", "fee_v1"], ["status", "--store", "sqlite:elsewhere.db"], ["migrate", "history"]):
         done = invoke(*arguments)
         assert done.exit_code == 1
@@ -152,6 +156,9 @@ def test_only_the_epoch_that_was_written_last_is_shown(told: Told) -> None:
     assert "1 older epoch left out; --all-epochs shows them" in lines
     assert [each["epoch"] for each in as_json()["nodes"]] == [newer.epoch]
     both = shown("--all-epochs")
+    assert "1 node in 2 epochs: 2 shadow_direct" in both
+    told.batch(PAY, runs=1)
+    assert [each["epoch"] for each in as_json("fee", "--all-epochs")["nodes"]] == [newer.epoch, FEE.epoch]
     assert any(line.startswith(f"fee_v1 ({'e' * 12})") for line in both)
     assert any(line.startswith(f"fee_v1 ({'f' * 12})") for line in both)
 
@@ -184,6 +191,31 @@ def test_what_the_store_may_lose_is_said(told: Told, monkeypatch: pytest.MonkeyP
     assert len(as_json()["warnings"]) == 1
 
 
+def test_what_a_killed_process_found_and_did_not_tell_is_said(told: Told, tmp_path: Path) -> None:
+    told.batch(runs=5)
+    folder = tmp_path / ".vesper" / "migration"
+    child = os.fork()
+    if child == 0:
+        process = f"{this_owner()}+killed"
+        Spool(folder, process).write(FEE, Batch(process, 1, (Happened(RunLost("r1")),)))
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    living = Spool(folder, f"{this_owner()}+alive")
+    living.write(FEE, Batch("alive", 1, (Happened(RunLost("r2")),)))
+    said = "what was found by processes that are gone (1) is not in the store yet"
+    assert said in " ".join(" ".join(shown()).split())
+    assert [said in each for each in as_json("fee")["warnings"]] == [True]
+    assert said in invoke("divergences", "list").stderr
+    assert as_json("--store", "sqlite:.vesper/migration.db")["warnings"] == []
+    (folder / "aside").mkdir()
+    (folder / "aside" / "x.spool").write_bytes(b"?")
+    next(folder.glob("*+killed.spool")).unlink()
+    assert as_json()["warnings"] == [
+        f"{folder / 'aside'}: what processes had found and nobody can read is kept here: look at it"
+    ]
+    living.close()
+
+
 def test_totals_as_json(told: Told) -> None:
     told.batch(runs=5, served={"shadow_direct/python": 7})
     told.batch(FEE, served={"direct_only/direct": 3})
@@ -198,6 +230,26 @@ def test_what_the_configuration_forbids_is_missing(told: Told, tmp_path: Path) -
     told.batch(runs=218)
     (tmp_path / "vesper.toml").write_text('[migration.nodes.fee_v1]\nmax_mode = "canary_direct"\n', encoding="utf-8")
     assert any("a configuration that allows more than canary_direct" in line for line in shown())
+
+
+def test_the_mode_that_is_shown_is_the_one_that_runs(told: Told, tmp_path: Path) -> None:
+    """The evidence goes on to count; no process goes beyond what the configuration allows."""
+    told.batch(runs=218)
+    (tmp_path / "vesper.toml").write_text('[migration.nodes.fee_v1]\nmax_mode = "shadow_direct"\n', encoding="utf-8")
+    lines = shown()
+    assert lines[3].split()[:6] == ["fee_v1", "shadow_direct", "0.95269", "218", "0", "max_mode"]
+    assert "1 node: 1 shadow_direct" in lines
+    found = as_json()
+    assert (found["nodes"][0]["mode"], found["nodes"][0]["mode_of_evidence"]) == ("shadow_direct", "canary_direct")
+    assert found["totals"]["nodes"]["shadow_direct"] == 1
+    mode = next(line for line in shown("fee") if line.split()[:1] == ["mode"])
+    assert mode.split(maxsplit=1)[1] == (
+        "shadow_direct, which is `max_mode` of the configuration; its evidence carries canary_direct"
+    )
+    for style in ((), ("--format", "json")):
+        done = invoke("migrate", "promote", "fee", *style)
+        assert done.exit_code == 1
+        assert "`max_mode` of the configuration allows no more than shadow_direct" in done.output
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -246,6 +298,26 @@ def test_one_node_in_full(told: Told) -> None:
         "2026-11-15 12:00:00Z  shadow_direct → canary_direct, by controller: the evidence carries canary_direct",
     ):
         assert part in text, text
+
+
+def test_what_it_takes_to_go_back_is_said(told: Told) -> None:
+    """Before it happens: whoever falls gives all of it back to Python at once."""
+    served = {"direct_only/direct": 7_200_000, "direct_only/python": 72_000}
+    told.batch(runs=5, served={"shadow_direct/python": 9})
+    assert not any(line.split()[:3] == ["to", "go", "back"] for line in shown("fee"))
+    assert as_json("fee")["rollback"] is None
+    told.batch(FEE, *[Timed(500_000, 100_000)] * 19, served=served)
+    text = " ".join(" ".join(shown("fee")).split())
+    assert "to go back 7,200,000 requests that the direct engine answered in the busiest hour; how long" in text
+    told.batch(FEE, Timed(10**10, 10**10))  # one that waited for its turn moves nothing
+    text = " ".join(" ".join(shown("fee")).split())
+    assert (
+        "to go back Python takes 1 processors for the 7,200,000 requests that the direct engine answered in the "
+        "busiest hour, 500 µs each"
+    ) in text
+    assert as_json("fee")["rollback"] == {
+        "requests_in_busiest_hour": 7_200_000, "python_ns": 500_000.0, "direct_ns": 100_000.0, "processors": 1.0,
+    }  # fmt: skip
 
 
 def test_one_node_with_trouble(told: Told) -> None:
@@ -302,6 +374,16 @@ def test_a_setting_for_a_node_that_is_not_there_is_said(told: Told, tmp_path: Pa
     ]
 
 
+def test_a_node_is_named_by_its_file(told: Told, tmp_path: Path) -> None:
+    told.batch(runs=20)
+    told.batch(PAY, runs=20)
+    (tmp_path / "anything.vsp").write_text(SOURCE, encoding="utf-8")
+    assert as_json("anything.vsp")["node"] == "fee_v1"
+    assert as_json("./anything.vsp")["node"] == "fee_v1"
+    done = invoke("migrate", "history", "nodes/none.vsp")
+    assert (done.exit_code, done.stderr) == (1, "Error: there is no file `nodes/none.vsp`\n")
+
+
 def test_an_epoch_is_named_by_its_beginning(told: Told) -> None:
     told.batch(NodeKey("fee_v1", "ab12" + "0" * 60), runs=1)
     told.batch(NodeKey("fee_v1", "ab34" + "0" * 60), runs=1)
@@ -332,6 +414,19 @@ def test_conditions_are_in_the_words_of_the_source(told: Told, tmp_path: Path) -
     assert failed[0].startswith("failed overflow at line 1")
 
 
+def test_a_tolerance_for_nothing_hides_the_conditions_and_nothing_else(told: Told, tmp_path: Path) -> None:
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "fee_v1.vsp").write_text(SOURCE, encoding="utf-8")
+    (tmp_path / "vesper.toml").write_text(
+        '[migration.nodes.fee.tolerances.fe]\nabsolute = "0.01"\nversion = 1\nuntil = "2999-01-31"\nwhy = "a test"\n',
+        encoding="utf-8",
+    )
+    told.batch(runs=20)
+    lines = shown("fee")
+    assert any(line.endswith("the tolerance for `fe`: there is no `fe`; there are fee") for line in lines), lines
+    assert any(line.split()[:2] == ["mode", "shadow_direct"] for line in lines)
+
+
 def test_a_requirement_that_holds_is_said_to_hold() -> None:
     """A validation with an error is a branch on its opposite; a reader sees the text of the source."""
     compiled, _ = compile_file(Path("nodes/payments/payment_handler_v1.vsp"))
@@ -350,7 +445,9 @@ def test_a_requirement_that_holds_is_said_to_hold() -> None:
     "arguments, code, said",
     [
         (["--watch"], 2, "--watch paints on a terminal, and this is none"),
+        (["--watch", "--format", "json"], 2, "--watch paints for people"),
         (["--epoch", "ab"], 2, "--epoch is of one node: name the NODE"),
+        (["fee", "--epoch", "ab", "--all-epochs"], 2, "--epoch is one of them, and --all-epochs shows all"),
         (["--store", "mysql://x"], 1, "`mysql:` names no store"),
         (["--store", "postgresql://localhost:1/none"], 1, "localhost"),
         (["--store", "sqlite:broken.db"], 1, "broken.db"),

@@ -77,6 +77,14 @@ def told(routes: Routes) -> None:
     routes.migration.tend(is_all=True)
 
 
+def test_a_tolerance_that_is_over_is_said(tmp_path: Path, legacy: Legacy, caplog: pytest.LogCaptureFixture) -> None:
+    over = {"absolute": "0.01", "version": 1, "until": "2020-01-31", "why": "a test"}
+    routes = routes_in(tmp_path, nodes={"payment_decision": {"tolerances": {"fee": over}}})
+    vesper.adopt(legacy, NODE, routes=routes)
+    routes.close()
+    assert "payment_decision_v1: the tolerance of `fee` ended on 2020-01-31 and holds no more" in caplog.messages
+
+
 def test_the_function_answers_and_the_node_follows(adopted: Any, legacy: Legacy, routes: Routes) -> None:
     for number in range(10):
         assert adopted(**payment(f"{number + 1}.00")) == legacy(**payment(f"{number + 1}.00"))
@@ -208,6 +216,10 @@ async def _awaited(**_: Any) -> dict[str, Any]:
     return {}
 
 
+def _iterated(**_: Any) -> Iterator[dict[str, Any]]:
+    yield {}
+
+
 def _of_others(amount: Decimal, price: Decimal) -> dict[str, Any]:
     return {}
 
@@ -220,6 +232,8 @@ def _with_a_session(session: object, **_: Any) -> dict[str, Any]:
     "function, said",
     [
         (_awaited, "_awaited is a coroutine function"),
+        (_iterated, "_iterated is a generator function"),
+        ({"amount": 1}, "cannot be called: name the function that payment_decision_v1 is to stand behind"),
         (
             _of_others,
             "_of_others does not take `balance`, `currency`, `country`, `user_age_days`, and payment_decision_v1",

@@ -6,16 +6,14 @@ import contextlib
 import json
 import logging
 import os
-import queue
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
+from tests.migration.hook import Hook
 from tests.support.servers import free_port
 from vesper.migration.decide.controller import step
 from vesper.migration.decide.modes import Mode
@@ -30,6 +28,7 @@ from vesper.migration.decide.state import (
     Kill,
     Noisy,
     PinTo,
+    Resume,
     RunLost,
     State,
 )
@@ -40,48 +39,6 @@ from vesper.migration.stores.store import NodeKey
 KEY = NodeKey("fee_v1", "f" * 64)
 SECRET = "card 4111111111111111"
 NOW_US = 1_794_744_000 * 10**6
-
-
-class Hook:
-    """A webhook that is answered as the test says."""
-
-    def __init__(self) -> None:
-        self.got: queue.Queue[dict[str, Any]] = queue.Queue()
-        self.answers: list[int] = []
-        """Statuses, one for each request; then 204."""
-        self.holds = threading.Event()
-        self.holds.set()
-        hook = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                hook.got.put({"path": self.path, "kind": self.headers["Content-Type"], **json.loads(body)})
-                hook.holds.wait(60)
-                status = hook.answers.pop(0) if hook.answers else 204
-                self.send_response(status)
-                if status == 302:
-                    self.send_header("Location", f"{hook.url}/elsewhere")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Tests read the log of the alerts alone."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def next(self) -> dict[str, Any]:
-        return self.got.get(timeout=60)
-
-    def close(self) -> None:
-        self.holds.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
 
 @pytest.fixture
@@ -154,6 +111,22 @@ def test_a_webhook_is_told_without_what_an_engine_said(hook: Hook) -> None:
     assert got["text"].startswith("Vesper: fee_v1: latched in python_only")
     assert "4111" not in json.dumps(got)
     assert hook.got.empty()  # the latch and the fall are one alert
+
+
+def test_what_came_of_an_order_is_posted_and_is_not_in_the_log(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever gave it was answered; a refusal is nobody else's business."""
+    alerts = Alerts(hook.url)
+    with caplog.at_level(logging.DEBUG, "vesper.migration"):
+        alerts.ordered(KEY, decisions(Resume("ann", "there is no latch")))
+        alerts.ordered(KEY, decisions(RISEN, Kill("ann", "fire")))
+        alerts.stopped_all("bob", "more fire")
+        alerts.close(60)
+    killed, stopped = hook.next(), hook.next()
+    assert (killed["kind"], killed["node"], killed["who"]) == ("latched", "fee_v1", "ann")
+    assert (stopped["kind"], stopped["node"], stopped["epoch"], stopped["who"]) == ("stopped", None, None, "bob")
+    assert stopped["text"].startswith("Vesper: all nodes: ")
+    assert hook.got.empty()
+    assert caplog.text == ""
 
 
 def test_what_is_no_trouble_is_not_posted(hook: Hook) -> None:
@@ -283,7 +256,17 @@ def test_more_than_can_wait_are_dropped_and_counted(hook: Hook, caplog: pytest.L
     begun = time.monotonic()
     found.close(0.05)
     assert time.monotonic() - begun < 15
-    assert f"so far: {MAX_WAITING + 12} (the process ends)" in caplog.text
+    # All that wait, those that were dropped before, and the one that was never answered.
+    assert f"so far: {MAX_WAITING + 13} (it has not answered yet, and the process ends)" in caplog.text
+
+
+def test_one_that_is_not_answered_at_the_end_is_said(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
+    hook.holds.clear()
+    alerts = Alerts(hook.url)
+    alerts.decided(KEY, decisions(Diverged("p", "0dd")))
+    hook.next()  # it is under way
+    alerts.close(0.0)
+    assert "so far: 1 (it has not answered yet, and the process ends)" in caplog.text
 
 
 def test_what_waits_is_posted_before_the_end(hook: Hook) -> None:

@@ -238,7 +238,9 @@ def _serve_until_it_aborts(folder: Path, is_first: bool) -> None:
     program.call(routed.payment("66"))
 
 
-def test_a_node_whose_direct_engine_takes_the_process_with_it_twice_is_latched(tmp_path: Path) -> None:
+def test_a_node_whose_direct_engine_takes_the_process_with_it_twice_is_latched(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     for is_first in (True, False):
         if (child := os.fork()) == 0:
             try:
@@ -253,6 +255,8 @@ def test_a_node_whose_direct_engine_takes_the_process_with_it_twice_is_latched(t
         state = routed.state_of(routes, program)
         assert state.mode is Mode.PYTHON_ONLY
         assert [each.reason for each in state.latches] == [Reason.LOST_RUNS]
+        latched = "latched in python_only until a person resumes it: runs began under the direct engine and never ended"
+        assert [each.levelname for each in caplog.records if latched in each.getMessage()] == ["ERROR"]
         assert program.call(routed.payment()).kind == "returned"
     finally:
         routes.close()

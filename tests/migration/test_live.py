@@ -3,6 +3,7 @@ a store that goes away and comes back, forks."""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -225,18 +226,29 @@ def test_a_batch_of_which_nobody_knows_whether_it_came_through_counts_once(
     assert (found.clean, found.compared, found.unknown) == (50, 50, 1)
 
 
-def test_a_switch_for_all_nodes(live: Live, migration: Migration, store: Shaky) -> None:
+def test_a_switch_for_all_nodes(
+    live: Live, migration: Migration, store: Shaky, caplog: pytest.LogCaptureFixture
+) -> None:
     ledger.kill_all(store, "ann", "an incident", 1)
     eventually(is_in(live, Mode.PYTHON_ONLY))
+    migration.tend()
+    assert caplog.text.count("all were stopped by ann: an incident") == 1
     assert WHOLE in store.versions()
     ledger.resume_all(store, "ann", "it is over", 2)
     eventually(is_in(live, Mode.SHADOW_DIRECT))
     assert state_of(store).mode is Mode.SHADOW_DIRECT  # nothing of the node was changed
+    migration.tend()
+    assert caplog.text.count("nobody stops all of them any more") == 1
 
 
-def test_what_another_process_decides_is_seen(live: Live, migration: Migration, store: Shaky) -> None:
-    ledger.tell(store, KEY, Kill("ann", "an incident"), Settings(), 1)
-    eventually(is_in(live, Mode.PYTHON_ONLY))
+def test_what_another_process_decides_is_seen(
+    live: Live, migration: Migration, store: Shaky, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "vesper.migration"):
+        ledger.tell(store, KEY, Kill("ann", "an incident"), Settings(), 1)
+        eventually(is_in(live, Mode.PYTHON_ONLY))
+        migration.tend()
+    assert f"{KEY.node}: shadow_direct → python_only in this process" in caplog.messages
 
 
 def test_the_configuration_may_hold_a_node_down(store: Shaky, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_message_never_shows_a_password(kind: str) -> None:
     proxy = Proxy(1)
     proxy.close()
     store = open_store(f"{kind}://vesper:hunter2@127.0.0.1:{proxy.port}/1")
-    assert "hunter2" not in store.name
+    assert store.name == f"{kind}://127.0.0.1:{proxy.port}/1"  # two servers of one machine have two names
     for use in USES:
         with pytest.raises(StoreAway, match=r"127\.0\.0\.1.*cannot be reached") as caught:
             use(store)

@@ -10,11 +10,11 @@ import pytest
 from tests.migration.told import FEE, MINUTE_US, NOON_US, Told
 from vesper.migration.decide.controller import Missing
 from vesper.migration.decide.modes import Engine, Mode
-from vesper.migration.decide.state import EngineFaulted, Settings
+from vesper.migration.decide.state import EngineFaulted, Kill, RunLost, Settings
 from vesper.migration.stores import ledger
 from vesper.migration.stores.overview import letters
 from vesper.migration.stores.series import Band, read_series, series
-from vesper.migration.stores.store import Batch
+from vesper.migration.stores.store import Batch, Happened, NodeKey
 from vesper.migration.stores.traffic import (
     HOUR_US,
     MAX_HOURS,
@@ -96,6 +96,23 @@ def test_a_batch_counts_once_and_samples_once_a_minute(tmp_path: Path) -> None:
     ledger.apply(store, FEE, Batch("shop-1", 4), Settings(), NOON_US - HOUR_US)
     assert len(samples_from_text(store.document(FEE, SAMPLES) or "")) == 3
     store.close()
+
+
+def test_only_who_runs_a_node_says_that_it_is_in_use(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    later = NOON_US + HOUR_US
+
+    def written(key: NodeKey) -> int | None:
+        return Traffic.from_text(told.store.document(key, TRAFFIC) or "").written_us
+
+    told.batch(runs=5)
+    ledger.tell(told.store, FEE, Kill("ann", "fire"), Settings(), later)
+    ledger.apply(told.store, FEE, Batch("gone", 1, (Happened(RunLost("r")),)), Settings(), later, is_in_use=False)
+    assert written(FEE) == NOON_US
+    never = NodeKey("fee_v1", "0" * 64)  # nobody knows better: otherwise its evidence would stay for ever
+    ledger.apply(told.store, never, Batch("gone", 1, (Happened(RunLost("r")),)), Settings(), later, is_in_use=False)
+    assert written(never) == later
+    told.store.close()
 
 
 @pytest.mark.parametrize(

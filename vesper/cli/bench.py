@@ -22,6 +22,7 @@ from vesper.cli.exits import OUR_BUG, WRONG_INPUT
 from vesper.cli.interpreter import this_interpreter
 from vesper.cli.journal_text import number, table
 from vesper.cli.loading import compile_or_exit, find_node, load_or_exit, nodes_option
+from vesper.cli.ranges import FiniteRange
 from vesper.cli.show import json_text, json_value, one_line
 from vesper.compiler import Compiled
 from vesper.engines.compare import same_outcome
@@ -86,7 +87,7 @@ class Calls:
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.01, 3_600),
+    type=FiniteRange(0.01, 3_600),
     default=3.0,
     show_default=True,
     metavar="S",

@@ -28,6 +28,7 @@ from vesper.cli.migration_open import (
     NOTHING_YET,
     Opened,
     epoch_option,
+    found_and_untold,
     missing_file,
     now_us,
     short_epoch,
@@ -38,6 +39,7 @@ from vesper.cli.migration_open import (
     the_store,
     why_option,
 )
+from vesper.cli.ranges import FiniteRange
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.decide.state import Close, Refused, State
@@ -49,6 +51,7 @@ from vesper.verify.regressions import FOLDER
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
+    from vesper.engines.engine import Program
     from vesper.migration.compare.shrinking import Shrunk
     from vesper.migration.compare.transcript import Transcript
 
@@ -59,7 +62,10 @@ _MOST_NAMED = 10
 def command() -> None:
     """See where the engines differ on live traffic, and make the smallest case of it.
 
-    FINGERPRINT is that of a divergence, or as much of its beginning as is unique.
+    FINGERPRINT is that of a divergence, or as much of its beginning as is unique. See
+    docs/how-to/look-at-divergences.md.
+
+    Exit codes: 0 fine, 1 refused or cannot be read, 2 usage, 3 a bug in Vesper.
     """
 
 
@@ -74,7 +80,7 @@ class _Found:
 
 @command.command("list")
 @store_options
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name with one version.")
+@click.option("--node", metavar="NAME", help="Only those of this node: an id, a name with one version, or a file.")
 @click.option("--all", "is_all", is_flag=True, help="Those that are closed, and those of older epochs, too.")
 @style_option
 def list_command(config: Path | None, dsn: str | None, node: str | None, is_all: bool, style: str) -> None:
@@ -89,16 +95,22 @@ def list_command(config: Path | None, dsn: str | None, node: str | None, is_all:
     with the_store(config, dsn) as opened:
         keys = keys_of(opened.store) if node is None else the_keys(opened.store, node)
         current = _current(opened, keys)
-        found = [Listed(each.key, each.divergence, each.key in current) for each in _all(opened.store, keys)]
+        kept, damaged = _kept(opened.store, keys)
+        found = [Listed(each.key, each.divergence, each.key in current) for each in kept]
+    for each in found_and_untold(config, dsn):
+        click.echo(f"warning: {printable(each)}", err=True)
     shown = [each for each in found if is_all or (each.is_current and each.divergence.status == "open")]
     shown.sort(key=lambda each: (-each.divergence.last_us, each.divergence.fingerprint))
     if style == "json":
         click.echo(document([list_json(each) for each in shown]))
-        return
-    click.echo("\n".join(list_lines(shown)) if shown else "no divergence is open")
-    older = sum(each.divergence.status == "open" and not each.is_current for each in found)
-    if older and not is_all:
-        click.echo(f"\n{number(older, 'divergence')} of older epochs of these nodes never closed; --all shows them")
+    else:
+        if shown or not damaged:
+            click.echo("\n".join(list_lines(shown)) if shown else "no divergence is open")
+        older = sum(each.divergence.status == "open" and not each.is_current for each in found)
+        if older and not is_all:
+            click.echo(f"\n{number(older, 'divergence')} of older epochs of these nodes never closed; --all shows them")
+    if damaged:
+        raise click.ClickException("\n".join(damaged))
 
 
 def _current(opened: Opened, keys: Sequence[NodeKey]) -> set[NodeKey]:
@@ -106,19 +118,20 @@ def _current(opened: Opened, keys: Sequence[NodeKey]) -> set[NodeKey]:
     return {each.key for each in newest(read_node(opened.store, key, opened.settings) for key in keys)}
 
 
-def _all(store: Store, keys: Sequence[NodeKey]) -> Iterator[_Found]:
+def _kept(store: Store, keys: Sequence[NodeKey]) -> tuple[list[_Found], list[str]]:
+    """All that can be read, and what is wrong with the others: one that is damaged hides no other."""
+    found: list[_Found] = []
+    damaged: list[str] = []
     for key in keys:
         for text in store.divergences(key):
-            yield _Found(key, _read(text, key))
-
-
-def _read(text: str, key: NodeKey) -> Divergence:
-    try:
-        return Divergence.from_text(text)
-    except (ValueError, TypeError, KeyError) as problem:
-        raise click.ClickException(
-            f"the store holds a divergence of {printable(key.node)} that cannot be read: {printable(str(problem))}"
-        ) from None
+            try:
+                found.append(_Found(key, Divergence.from_text(text)))
+            except (ValueError, TypeError, KeyError, AttributeError) as problem:
+                damaged.append(
+                    f"the store holds a divergence of {printable(key.node)} that cannot be read: "
+                    f"{printable(str(problem))}"
+                )
+    return found, damaged
 
 
 # -- which one ------------------------------------------------------------------------------------
@@ -129,7 +142,8 @@ def _the_divergence(opened: Opened, wanted: str, epoch: str | None) -> _Found:
     if not wanted or not wanted.isprintable() or len(wanted) > 80:
         raise click.ClickException(f"{wanted[:40]!a} cannot be the fingerprint of a divergence")
     keys = keys_of(opened.store)
-    found = [each for each in _all(opened.store, keys) if each.divergence.fingerprint.startswith(wanted)]
+    kept, damaged = _kept(opened.store, keys)
+    found = [each for each in kept if each.divergence.fingerprint.startswith(wanted)]
     if epoch is not None:
         found = [each for each in found if each.key.epoch.startswith(epoch)]
     names = list(dict.fromkeys(each.divergence.fingerprint for each in found))
@@ -137,7 +151,7 @@ def _the_divergence(opened: Opened, wanted: str, epoch: str | None) -> _Found:
         within = "" if epoch is None else f" in an epoch `{printable(epoch[:40])}`"
         raise click.ClickException(
             f"the store has no divergence `{printable(wanted)}`{within}; `vesper divergences list --all` lists those "
-            "there are"
+            "there are" + (f" ({len(damaged):,} more cannot be read)" if damaged else "")
         )
     if len(names) > 1:
         shown = [f"  {each}" for each in names[:_MOST_NAMED]]
@@ -201,8 +215,13 @@ def _path_words(note: PathNote, divergence: Divergence, root: Path) -> list[str]
     help="The node as it was when they differed, where it means something else now.",
 )
 @click.option(
+    "--against",
+    metavar="MODULE:FUNCTION",
+    help="Of an adopted function: the function. It is called for every try, so only where that does no harm.",
+)
+@click.option(
     "--seconds",
-    type=click.FloatRange(0.1, 86_400),
+    type=FiniteRange(0.1, 86_400),
     default=10.0,
     show_default=True,
     metavar="S",
@@ -228,6 +247,7 @@ def shrink_command(
     epoch: str | None,
     root: Path,
     node_file: Path | None,
+    against: str | None,
     seconds: float,
     save: Path,
     reveal: bool,
@@ -251,9 +271,15 @@ def shrink_command(
         from vesper.migration.compare.shrinking import CannotShrink, shrink_divergence
         from vesper.migration.compare.tolerances import BadTolerance
 
-        programs = {name: load_or_exit(engine, compiled) for name, engine in PAIR.items()}
+        programs: dict[str, Program] = {name: load_or_exit(engine, compiled) for name, engine in PAIR.items()}
+        judge = Comparator
+        if against is not None:
+            from vesper.migration.live.adopting import FunctionComparator
+
+            judge = FunctionComparator
+            shown, programs[against] = _asked(found.divergence, against, compiled)
         try:
-            comparator = Comparator(compiled, tolerances)
+            comparator = judge(compiled, tolerances)
             with _progress(style) as told:
                 small = shrink_divergence(compiled, shown, programs, comparator, seconds, told)
         except (CannotShrink, BadTolerance) as problem:
@@ -281,6 +307,22 @@ def _the_node(divergence: Divergence, root: Path, node_file: Path | None) -> Com
             f"{compiled.semantic_hash[:12]}, and was {str(wanted)[:12]}); --node-file names the node as it was"
         )
     return compiled
+
+
+def _asked(divergence: Divergence, against: str, compiled: Compiled) -> tuple[Divergence, Program]:
+    """The divergence with the function under the name by which it is asked here, and the function as a program. In the
+    service it may have had another one: the module that is run is called `__main__`."""
+    from vesper.migration.live.adopting import FunctionProgram
+    from vesper.verify.against import CannotImport, import_function
+
+    leader, follower = divergence.engines
+    if ":" not in leader:
+        raise click.UsageError(f"--against is of an adopted function, and here {leader} and {follower} differ")
+    try:
+        function = import_function(against, Path.cwd())
+    except CannotImport as problem:
+        raise click.UsageError(f"--against {printable(against)}: {problem}") from None
+    return replace(divergence, engines=(against, follower)), FunctionProgram(function, compiled)
 
 
 def _is_sensitive(compiled: Compiled) -> bool:
@@ -398,7 +440,10 @@ def close_command(
 
 def _open_of(opened: Opened, node: str, epoch: str | None) -> list[_Found]:
     key = the_key(opened, node, epoch)
-    found = [each for each in _all(opened.store, [key]) if each.divergence.status != "closed"]
+    kept, damaged = _kept(opened.store, [key])
+    found = [each for each in kept if each.divergence.status != "closed"]
+    if damaged:
+        click.echo(f"warning: {damaged[0]}; it stays as it is", err=True)
     if not found:
         raise click.ClickException(f"no divergence of {printable(key.node)} ({short_epoch(key.epoch)}) is open")
     return found
@@ -406,7 +451,7 @@ def _open_of(opened: Opened, node: str, epoch: str | None) -> list[_Found]:
 
 def _closed(opened: Opened, found: _Found, who: str, why: str) -> State:
     closing = Close(found.divergence.fingerprint, who, why)
-    applied = ledger.tell(opened.store, found.key, closing, opened.settings, now_us())
+    applied = ledger.tell(opened.store, found.key, closing, opened.rules, now_us())
     refused = next((each for each in applied.decisions if isinstance(each, Refused)), None)
     if refused is not None:
         raise click.ClickException(printable(refused.why))

@@ -113,7 +113,9 @@ def show_lines(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> li
         lines += ["", "the smallest case", *_indented(found.small)]
     elif found.kind != "noise":
         is_sealed = any(each.inputs is None and not each.left_out for each in found.exemplars)
-        command = f"vesper divergences shrink {printable(found.fingerprint)}{' --reveal' if is_sealed else ''}"
+        is_of_function = ":" in found.engines[0]
+        more = " --reveal" * is_sealed + " --against MODULE:FUNCTION" * is_of_function
+        command = f"vesper divergences shrink {printable(found.fingerprint)}{more}"
         lines += ["", f"`{command}` makes the smallest case of it"]
     return lines
 

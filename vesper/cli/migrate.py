@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import multiprocessing
 import os
+import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ProcessPoolExecutor
 
 import click
 
+from vesper.cli.migrate_fill import fill_command
 from vesper.cli.migrate_history import history_command
 from vesper.cli.migrate_orders import ORDERS
 from vesper.cli.migrate_plot import plot_command
 from vesper.cli.migrate_prune import prune_command
+from vesper.cli.ranges import FiniteRange
 from vesper.cli.show import json_text
 from vesper.migration.decide.modes import LADDER, Mode
 from vesper.migration.decide.simulate import Result, Run, Scenario, Tally, simulate_all
@@ -29,21 +33,21 @@ _MODES = [mode.value for mode in LADDER[1:]]
 def command() -> None:
     """Move nodes from one engine to the other, and see what that would take.
 
-    A node rises on its own, on evidence. NODE is an id such as payment_decision_v1, or a name without its version. See
-    docs/how-to/move-a-node-over.md.
+    A node rises on its own, on evidence. NODE is an id such as payment_decision_v1, a name of which one version was
+    routed, or a file. See docs/how-to/move-a-node-over.md.
 
     Exit codes: 0 fine, 1 refused, broken or cannot be read, 2 usage, 3 a bug in Vesper.
     """
 
 
-for each in (*ORDERS, history_command, plot_command, prune_command):
+for each in (*ORDERS, fill_command, history_command, plot_command, prune_command):
     command.add_command(each)
 
 
 @command.command("simulate")
 @click.option(
     "--fault-rate",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     required=True,
     metavar="Q",
     help="The share of requests (on the path with the fault) that the direct engine gets wrong.",
@@ -54,7 +58,7 @@ for each in (*ORDERS, history_command, plot_command, prune_command):
 )
 @click.option(
     "--path-share",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=1.0,
     show_default=True,
     metavar="P",
@@ -121,15 +125,26 @@ def simulate_command(
     click.echo(json_text(_json(result, first_seed, elapsed)) if style == "json" else _text(result))
 
 
-def _runs(scenario: Scenario, seeds: range, jobs: int) -> Iterator[Run]:
+def _runs(scenario: Scenario, seeds: range, jobs: int) -> Generator[Run, None, None]:
     """The runs in the order of their seeds, whoever made them."""
     if jobs == 1 or len(seeds) <= _CHUNK:
         yield from simulate_all(scenario, seeds)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_leave_interrupts) as pool:
         chunks = (seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK))
-        for made in pool.map(_chunk, ((scenario, chunk) for chunk in chunks)):
-            yield from made
+        try:
+            for made in pool.map(_chunk, ((scenario, chunk) for chunk in chunks)):
+                yield from made
+        except BaseException:
+            # Whoever interrupts does not want to wait for what the processes have before them: minutes, at the worst.
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C on a terminal reaches every process; the first one says what becomes of the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _chunk(work: tuple[Scenario, range]) -> list[Run]:

@@ -6,6 +6,7 @@ kills a node is in a hurry.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from vesper.cli.migration_open import (
     the_store,
     why_option,
 )
+from vesper.effects.settings import ConfigError
 from vesper.migration.decide.modes import LADDER, Mode
 from vesper.migration.decide.state import (
     Changed,
@@ -43,12 +45,16 @@ from vesper.migration.decide.state import (
     State,
     Unpin,
 )
+from vesper.migration.live.alerts import Alerts
 from vesper.migration.stores import ledger
+from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.overview import read_node
-from vesper.migration.stores.store import NodeKey
+from vesper.migration.stores.store import NodeKey, keys_of
 from vesper.spec.values import printable
 
 _MODES = [mode.value for mode in LADDER]
+_PATIENCE = 3.0
+"""Seconds for a webhook to take what is posted."""
 all_option = click.option("--all", "is_all", is_flag=True, help="Every node that shares the store.")
 
 
@@ -65,7 +71,22 @@ def promote_command(
     """Approve of the next mode, where the settings ask for it. The evidence is needed all the same."""
     who = by or this_user()
     with the_store(config, dsn) as opened:
-        _tell(opened, the_key(opened, node, epoch), Promote(who, why or "approved"), style)
+        key = the_key(opened, node, epoch)
+        _check_allowed(opened, key, style)
+        _tell(opened, key, Promote(who, why or "approved"), style)
+
+
+def _check_allowed(opened: Opened, key: NodeKey, style: str) -> None:
+    """An approval for a mode in which the configuration does not let the node run would look as if it did."""
+    state = ledger.load(opened.store, key, opened.settings)
+    highest = opened.highest(key.node)
+    if highest is None or state.mode.level < highest.level:
+        return
+    why = f"`max_mode` of the configuration allows no more than {highest.value}"
+    if style == "json":
+        click.echo(document(_json(key, ledger.Applied(state, (Refused(Promote("", ""), why),)))))
+        raise click.exceptions.Exit(1)
+    raise click.ClickException(f"{printable(key.node)}: {why}")
 
 
 @click.command("demote")
@@ -181,8 +202,7 @@ def kill_command(
     _check_one(node, is_all, epoch)
     with the_store(config, dsn) as opened:
         if node is None:
-            ledger.kill_all(opened.store, who, why, now_us())
-            _say_all(style, "killed", "every node runs on Python alone, until `vesper migrate resume --all`")
+            _kill_all(opened, who, why, style)
             return
         keys = the_keys(opened.store, node) if epoch is None else [the_key(opened, node, epoch)]
         _tell_each(opened, keys, Kill(who, why), style)
@@ -227,6 +247,27 @@ def resume_command(
             click.echo(f"other epochs of it are still latched: {listed}; --epoch names one")
 
 
+def _kill_all(opened: Opened, who: str, why: str, style: str) -> None:
+    try:
+        before = ledger.killed(opened.store)
+    except BadState:
+        before = None  # whatever the switch says, it is on from now on
+    if before is None:
+        ledger.kill_all(opened.store, who, why, now_us())
+    _say_all(style, "killed", "every node runs on Python alone, until `vesper migrate resume --all`")
+    if before is not None:
+        held = f"since {time_text(before.at_us)}, by {printable(before.who)}: {printable(before.why)}"
+        click.echo(f"nothing changes: they were stopped before, {held}", err=True)
+    elif not keys_of(opened.store):
+        click.echo(
+            f"warning: no node was ever routed with {printable(opened.store.name)}; --config or --store names another "
+            "store",
+            err=True,
+        )
+    if before is None:
+        _pass_on(opened, lambda alerts: alerts.stopped_all(who, why))
+
+
 def _still_latched(opened: Opened, key: NodeKey) -> list[NodeKey]:
     found = [read_node(opened.store, each, opened.settings) for each in the_keys(opened.store, key.node)]
     return [each.key for each in found if each.key != key and each.state is not None and each.state.latches]
@@ -247,21 +288,53 @@ def _tell(opened: Opened, key: NodeKey, event: Event, style: str) -> None:
 
 
 def _tell_each(opened: Opened, keys: list[NodeKey], event: Event, style: str) -> None:
-    """Tells the store, says what came of it, and ends with exit code 1 where it was refused."""
-    told = [(key, ledger.tell(opened.store, key, event, opened.settings, now_us())) for key in keys]
-    refusals = [each.why for _, applied in told for each in applied.decisions if isinstance(each, Refused)]
+    """Tells the store, says what came of it, and ends with exit code 1 where something was not done. What cannot be
+    done for one epoch is done for the others: who kills a node must not have killed it by half."""
+    told: list[tuple[NodeKey, ledger.Applied]] = []
+    problems: list[str] = []
+    shown: list[dict[str, Any]] = []
+    for key in keys:
+        where = printable(key.node) + (f" ({short_epoch(key.epoch)})" if len(keys) > 1 else "")
+        try:
+            applied = ledger.tell(opened.store, key, event, opened.rules, now_us())
+        except BadState as problem:
+            problems.append(f"{where}: its state cannot be read, so that Python runs alone there: {problem}")
+            shown.append(_json(key, None, str(problem)))
+            continue
+        told.append((key, applied))
+        shown.append(_json(key, applied))
+        refusals = [each.why for each in applied.decisions if isinstance(each, Refused)]
+        problems += [f"{where}: {each}" for each in refusals]
+        lines = _said(applied.decisions)
+        if style == "text":
+            for line in lines or ([] if refusals else [_unchanged(applied.state)]):
+                click.echo(f"{where}: {line}")
     if style == "json":
-        shown = [_json(key, applied) for key, applied in told]
         click.echo(document(shown[0] if len(shown) == 1 else shown))
-        if refusals:
+
+    def ordered(alerts: Alerts) -> None:
+        for key, applied in told:
+            alerts.ordered(key, applied.decisions)
+
+    _pass_on(opened, ordered)
+    if problems:
+        if style == "json":
             raise click.exceptions.Exit(1)
+        raise click.ClickException("\n".join(map(printable, problems)))
+
+
+def _pass_on(opened: Opened, tell: Callable[[Alerts], None]) -> None:
+    """Posts what others should know, where the configuration of the store names a webhook. It is done and said by then:
+    a webhook that is away costs some seconds, and the exit code says nothing of it."""
+    if opened.migration.webhook is None or not opened.is_configured:
         return
-    if refusals:
-        raise click.ClickException(f"{printable(keys[0].node)}: {printable(refusals[0])}")
-    for key, applied in told:
-        where = printable(key.node) + (f" ({short_epoch(key.epoch)})" if len(told) > 1 else "")
-        for line in _said(applied.decisions) or [_unchanged(applied.state)]:
-            click.echo(f"{where}: {line}")
+    try:
+        alerts = Alerts(opened.migration.webhook)
+    except ConfigError as problem:
+        click.echo(f"warning: nobody else is told: {printable(str(problem))}", err=True)
+        return
+    tell(alerts)
+    alerts.close(_PATIENCE)
 
 
 def _said(decisions: tuple[Decision, ...]) -> list[str]:
@@ -292,14 +365,15 @@ def _unchanged(state: State) -> str:
     return f"nothing changes: it is in {state.mode.value}" + (f", latched: {held}" if held else "")
 
 
-def _json(key: NodeKey, applied: ledger.Applied) -> dict[str, Any]:
-    refused = next((each.why for each in applied.decisions if isinstance(each, Refused)), None)
+def _json(key: NodeKey, applied: ledger.Applied | None, problem: str | None = None) -> dict[str, Any]:
+    decisions = () if applied is None else applied.decisions
     return {
         "node": key.node,
         "epoch": key.epoch,
-        "mode": applied.state.mode.value,
-        "refused": refused,
-        "decisions": [ledger.record_of(each) for each in applied.decisions if not isinstance(each, Refused)],
+        "mode": None if applied is None else applied.state.mode.value,
+        "refused": next((each.why for each in decisions if isinstance(each, Refused)), None),
+        "problem": problem,
+        "decisions": [ledger.record_of(each) for each in decisions if not isinstance(each, Refused)],
     }
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from vesper.cli.journal_open import style_option
+from vesper.cli.journal_text import document, number
 from vesper.cli.migration_open import epoch_option, now_us, store_options, the_key, the_store
 from vesper.migration.stores.series import read_series
 from vesper.spec.values import printable
@@ -24,7 +26,8 @@ from vesper.spec.values import printable
 )
 @store_options
 @epoch_option
-def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, epoch: str | None) -> None:
+@style_option
+def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, epoch: str | None, style: str) -> None:
     """Draw the confidence of NODE over time, with its modes as bands and its divergences as marks."""
     if path.suffix not in (".svg", ".png"):
         raise click.UsageError(f"-o: a picture ends with .svg or .png, and {printable(path.name)} does not")
@@ -51,4 +54,9 @@ def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, ep
         path.write_bytes(picture)
     except OSError as problem:
         raise click.ClickException(f"{printable(str(path))} cannot be written: {problem.strerror}") from None
-    click.echo(f"{printable(str(path))}: {len(series.points):,} points, {len(series.divergences):,} divergences")
+    points, divergences = len(series.points), len(series.divergences)
+    if style == "json":
+        found = {"node": key.node, "epoch": key.epoch, "picture": str(path)}
+        click.echo(document({**found, "points": points, "divergences": divergences}))
+        return
+    click.echo(f"{printable(str(path))}: {number(points, 'point')}, {number(divergences, 'divergence')}")

@@ -6,12 +6,27 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal_open import by_option, style_option, this_user
-from vesper.cli.journal_text import document, number, time_text
-from vesper.cli.migration_open import now_us, read_length, short_epoch, store_options, the_keys, the_store, why_option
+from vesper.cli.journal_open import by_option, seconds_of, style_option, this_user
+from vesper.cli.journal_text import document, number, time_text, took_text
+from vesper.cli.migration_open import now_us, short_epoch, store_options, the_keys, the_store, why_option
 from vesper.migration.decide.state import Forget
-from vesper.migration.stores.pruning import KEPT, Old, old_epochs, prune
+from vesper.migration.stores.pruning import DAY_US, KEPT, Old, old_epochs, prune
 from vesper.spec.values import printable
+
+_MOST_DAYS = 3660
+"""As `retention` may be."""
+
+
+def _read_age(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
+    """`--older-than`, in microseconds."""
+    if text is None:
+        return None
+    seconds = seconds_of(text)
+    if seconds is None or seconds > _MOST_DAYS * 86_400:
+        raise click.BadParameter(
+            f"`{printable(text[:40])}` is no length of time up to {_MOST_DAYS} days: write `0s`, `12h` or `30d`"
+        )
+    return round(seconds * 1_000_000)
 
 
 @click.command("prune")
@@ -20,7 +35,7 @@ from vesper.spec.values import printable
     "--older-than",
     "length_us",
     metavar="TIME",
-    callback=lambda context, parameter, text: None if text is None else read_length(context, parameter, text),
+    callback=_read_age,
     help="What was not used for so long, such as 30d; `retention` of the settings, unless said.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
@@ -57,8 +72,9 @@ def prune_command(
     for each in found:
         click.echo(_text(each))
     what = "would go" if dry_run else "gone"
-    days = f"{kept_us / 86_400e6:g} days"
-    stay = f"not used for {days}, the {KEPT} newest of each node aside"
+    days, left = divmod(kept_us, DAY_US)
+    age = took_text(kept_us) if left else number(days, "day")
+    stay = f"not used for {age}, the {KEPT} newest of each node aside"
     click.echo(f"the evidence of {number(len(found), 'old definition')} {what}: those {stay}")
 
 

@@ -17,8 +17,10 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.effects.settings import ConfigError, close_to
 from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.migrating import MigrationSettings
-from vesper.migration.decide.modes import Mode
+from vesper.migration.compare.tolerances import BadTolerance
+from vesper.migration.decide.modes import THRESHOLDS, Mode
 from vesper.migration.decide.state import MAX_PIN_US, Settings
+from vesper.migration.live.spool import untold
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.overview import newest, read_node
 from vesper.migration.stores.store import WHOLE, NodeKey, Store, StoreError, keys_of, open_store
@@ -66,14 +68,22 @@ class Opened:
 
     store: Store
     migration: MigrationSettings
+    is_configured: bool
+    """Whether it is the store of the configuration. Of any other, nobody here knows what it asks for."""
 
     @property
     def settings(self) -> Settings:
         return Settings(frozenset(Mode(each) for each in self.migration.approvals))
 
+    @property
+    def rules(self) -> Settings:
+        """By what an order is decided. A node may rise when it is told something; where it is not known for which modes
+        a person is asked, only those who run it raise it, for they know."""
+        return self.settings if self.is_configured else Settings(frozenset(THRESHOLDS))
+
     def highest(self, node: str) -> Mode | None:
-        """The highest mode that the configuration allows; None where it says nothing."""
-        named = self.migration.of(node).max_mode
+        """The highest mode that the configuration allows; None where it says nothing, or is of another store."""
+        named = self.migration.of(node).max_mode if self.is_configured else None
         return None if named is None else Mode(named)
 
     def unknown_names(self) -> list[str]:
@@ -93,7 +103,7 @@ def clean_errors() -> Iterator[None]:
     """Whatever is wrong with the store or the settings ends the command with its message."""
     try:
         yield
-    except (StoreError, ConfigError) as problem:
+    except (StoreError, ConfigError, BadTolerance) as problem:
         raise click.ClickException(printable_lines(str(problem))) from None
     except BadState as problem:
         raise click.ClickException(f"the store holds a state that cannot be read: {printable(str(problem))}") from None
@@ -118,6 +128,15 @@ def store_dsn(config: Path | None, dsn: str | None) -> tuple[str, MigrationSetti
     return dsn, settings.migrating()
 
 
+def found_and_untold(config: Path | None, dsn: str | None) -> list[str]:
+    """What processes of this project left behind without telling the store; of a store that is named instead, nobody
+    here knows which those are."""
+    if dsn is not None:
+        return []
+    found = config or find_config()
+    return untold((Path.cwd() if found is None else found.parent) / ".vesper" / "migration")
+
+
 def missing_file(dsn: str) -> Path | None:
     """The file of the store, where it does not exist: looking must not create it."""
     path = Path(dsn.removeprefix("sqlite:"))
@@ -137,7 +156,7 @@ def the_store(config: Path | None, dsn: str | None) -> Iterator[Opened]:
     with clean_errors():
         store = open_store(where)
         try:
-            yield Opened(store, migration)
+            yield Opened(store, migration, where == migration.store)
         finally:
             store.close()
 
@@ -146,8 +165,9 @@ def the_store(config: Path | None, dsn: str | None) -> Iterator[Opened]:
 
 
 def the_keys(store: Store, wanted: str) -> list[NodeKey]:
-    """Every epoch of a node that is named by its id, or by its name where there is one version of it."""
+    """Every epoch of a node that is named by its id, by its file, or by its name where there is one version of it."""
     keys = keys_of(store)
+    wanted = _id_in_file(wanted)
     known = sorted({key.node for key in keys})
     found = [each for each in known if each == wanted] or [each for each in known if is_of_node(each, wanted)]
     if len(found) > 1:
@@ -159,6 +179,18 @@ def the_keys(store: Store, wanted: str) -> list[NodeKey]:
             hint = "`vesper status` lists those there are" if known else NOTHING_YET.format("the store is empty")
         raise click.ClickException(f"the store knows no node `{printable(wanted[:80])}`; {hint}")
     return [key for key in keys if key.node == found[0]]
+
+
+def _id_in_file(wanted: str) -> str:
+    """The id that a file declares, where a node is named by its file; anything else as it is. A store knows ids."""
+    from vesper.repository.locate import SUFFIX, NodeNotFound, id_of, locate
+
+    if not wanted.endswith(SUFFIX) and "/" not in wanted:
+        return wanted
+    try:
+        return id_of(locate(wanted, Path()))
+    except NodeNotFound as problem:
+        raise click.ClickException(printable(str(problem))) from None
 
 
 def the_key(opened: Opened, wanted: str, epoch: str | None) -> NodeKey:

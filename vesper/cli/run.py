@@ -16,6 +16,7 @@ import click
 from vesper.check.literals import value_from_text
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import compile_or_exit, find_node, load_or_exit, nodes_option
+from vesper.cli.ranges import FiniteRange
 from vesper.cli.show import json_text, outcome_json, outcome_lines
 from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import did_you_mean
@@ -55,9 +56,7 @@ _TIMED_CALLS = 200
     metavar="UNITS",
     help=f"The most it may spend: items that loops take, rounds, called nodes. {DEFAULT_FUEL:,} unless said.",
 )
-@click.option(
-    "--seconds", type=click.FloatRange(0, 1e9), metavar="S", help="How long it may compute; no limit unless said."
-)
+@click.option("--seconds", type=FiniteRange(0, 1e9), metavar="S", help="How long it may compute; no limit unless said.")
 @click.option("--case", "case_name", metavar="NAME", help="Run one of the node's cases, with its answers.")
 @click.option(
     "--config",

@@ -1,6 +1,8 @@
 """`vesper run --engine auto`: the node is run as a service would run it, on the engines that its mode says.
 
 It is a request like any other: what both engines came to is compared and told to the store before the command ends.
+Where the store is away Python answers, as in a service; the answer is the command's all the same, for what it took to
+get it may have been performed.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.migration_open import clean_errors, now_us
+from vesper.cli.migration_open import clean_errors
 from vesper.compiler import Compiled
 from vesper.engines.engine import EngineUnavailable
 from vesper.host.config import default_config, find_config, read_config
@@ -19,9 +21,10 @@ from vesper.migration.compare.divergence import Divergence
 from vesper.migration.decide.modes import Mode
 from vesper.migration.live.router import RoutedProgram
 from vesper.migration.live.routes import Routes
-from vesper.migration.stores.store import NodeKey, open_store
 
 AUTO = "auto"
+_STARTS_WITHIN = 30.0
+"""Seconds for a process of the direct engine, where it has its own."""
 _MEANING = {
     Mode.PYTHON_ONLY: "Python answers, and nothing is compared",
     Mode.SHADOW_DIRECT: "Python answers, and the direct engine follows",
@@ -46,7 +49,13 @@ class RoutedRun:
         self.mode = program.live.local.mode
         """When it began."""
         self.divergences: list[str] = []
-        """Fingerprints of what it found, once it is over."""
+        """Fingerprints of what it found, once it is over. What others find meanwhile is in the same store, and is not
+        among these: this run did not show it."""
+        program.live.witnesses.append(self._found)
+
+    def _found(self, divergence: Divergence) -> None:
+        if divergence.fingerprint not in self.divergences:
+            self.divergences.append(divergence.fingerprint)
 
     @property
     def text(self) -> str:
@@ -56,25 +65,16 @@ class RoutedRun:
 @contextmanager
 def routed(compiled: Compiled, config: Path | None) -> Iterator[RoutedRun]:
     """Within it the node can be run; behind it everything was compared, and the store knows."""
-    begun_us = now_us()
     with clean_errors():
         found = config or find_config()
         settings = default_config(Path.cwd()) if found is None else read_config(found)
         routes = Routes(settings)
         try:
             run = RoutedRun(routes.program(compiled))
+            if not routes.wait_until_ready(_STARTS_WITHIN):
+                click.echo("warning: the process of the direct engine does not start: nothing is compared", err=True)
             yield run
         except EngineUnavailable as problem:
             raise click.UsageError(f"engine {AUTO}: {problem}") from None
         finally:
             routes.close()
-        run.divergences = _found_since(routes.settings.store, run.program.live.key, begun_us)
-
-
-def _found_since(dsn: str, key: NodeKey, begun_us: int) -> list[str]:
-    store = open_store(dsn)
-    try:
-        kept = [Divergence.from_text(each) for each in store.divergences(key)]
-    finally:
-        store.close()
-    return [each.fingerprint for each in kept if each.last_us >= begun_us]

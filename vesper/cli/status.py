@@ -19,14 +19,16 @@ from vesper.cli.migration_open import (
     NOTHING_YET,
     Opened,
     epoch_option,
+    found_and_untold,
     missing_file,
     now_us,
     store_dsn,
     store_options,
     the_key,
+    the_keys,
     the_store,
 )
-from vesper.cli.status_text import Detail, detail_json, detail_lines, overview_json, overview_lines
+from vesper.cli.status_text import Detail, detail_json, detail_lines, head_lines, overview_json, overview_lines
 from vesper.host.migrating import Tolerance
 from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths
 from vesper.migration.stores.store import NodeKey
@@ -46,7 +48,7 @@ _CLEAR = "\x1b[H\x1b[2J"
 @click.argument("node", required=False)
 @store_options
 @epoch_option
-@click.option("--all-epochs", is_flag=True, help="Every epoch of each node, not only the one that was written last.")
+@click.option("--all-epochs", is_flag=True, help="Every epoch of each node, or of NODE, not only the one in use.")
 @nodes_option
 @click.option("--watch", is_flag=True, help="Paint it again every second, until Ctrl-C.")
 @style_option
@@ -65,10 +67,14 @@ def command(
     Confidence is the lower bound of the share of runs that agree, n the number of distinct runs that do.
     See docs/how-to/move-a-node-over.md.
     """
-    if watch and (style == "json" or not sys.stdout.isatty()):
+    if watch and style == "json":
+        raise click.UsageError("--watch paints for people: leave it away, or --format json")
+    if watch and not sys.stdout.isatty():
         raise click.UsageError("--watch paints on a terminal, and this is none; without it, it is printed once")
     if epoch is not None and node is None:
         raise click.UsageError("--epoch is of one node: name the NODE")
+    if epoch is not None and all_epochs:
+        raise click.UsageError("--epoch is one of them, and --all-epochs shows all: leave one of the two away")
 
     def paint() -> str:
         return _painted(node, config, dsn, epoch, all_epochs, root, style)
@@ -81,7 +87,7 @@ def command(
     if node is None and dsn is None and absent is not None:
         click.echo(NOTHING_YET.format(f"there is no store at {printable(str(absent))}"), err=True)
         if style == "json":
-            click.echo(document({"store": where, "nodes": []}))
+            click.echo(document(overview_json(Overview(str(absent), (), None, ()), {}, now_us())))
         return
     click.echo(paint())
 
@@ -105,28 +111,30 @@ def _painted(
 ) -> str:
     width = shutil.get_terminal_size((_WIDTH, 0)).columns
     with the_store(config, dsn) as opened:
-        if node is not None:
+        waiting = found_and_untold(config, dsn)
+        if node is not None and not all_epochs:
             key = the_key(opened, node, epoch)
-            overview = read_overview(opened.store, opened.settings, all_epochs, key.node)
+            overview = read_overview(opened.store, opened.settings, node=key.node)
+            overview = replace(overview, warnings=(*overview.warnings, *waiting))
             detail = _detail(opened, key, root)
             if style == "json":
                 return document(detail_json(overview, detail, now_us()))
             return "\n".join(detail_lines(overview, detail, now_us(), width))
-        overview = read_overview(opened.store, opened.settings, all_epochs)
-        if overview.nodes:
+        wanted = None if node is None else the_keys(opened.store, node)[0].node
+        overview = read_overview(opened.store, opened.settings, all_epochs, wanted)
+        overview = replace(overview, warnings=(*overview.warnings, *waiting))
+        if overview.nodes and node is None:
             overview = replace(overview, warnings=(*overview.warnings, *opened.unknown_names()))
         highest = {each.key.node: opened.highest(each.key.node) for each in overview.nodes}
         if style == "json":
             return document(overview_json(overview, highest, now_us()))
         if not overview.nodes:
-            return _empty(overview)
+            return _empty(overview, width)
         return "\n".join(overview_lines(overview, highest, now_us(), width))
 
 
-def _empty(overview: Overview) -> str:
-    from vesper.cli.status_text import store_lines
-
-    return "\n".join([*store_lines(overview, now_us()), NOTHING_YET.format("the store is empty")])
+def _empty(overview: Overview, width: int) -> str:
+    return "\n".join([*head_lines(overview, now_us(), width), NOTHING_YET.format("the store is empty")])
 
 
 def _detail(opened: Opened, key: NodeKey, root: Path) -> Detail:
@@ -163,6 +171,7 @@ def _source(
     from vesper.engines.engine import EngineUnavailable
     from vesper.engines.registry import ENGINES
     from vesper.migration.compare.comparator import Comparator
+    from vesper.migration.compare.tolerances import BadTolerance
     from vesper.migration.live.epoch import epoch_of
     from vesper.repository.locate import NodeNotFound, locate
 
@@ -172,10 +181,10 @@ def _source(
         if compiled is None:
             return None, (), f"conditions are not shown: {path.as_posix()} has errors"
         if epoch_of(compiled, Comparator(compiled, tolerances).version) != key.epoch:
-            differs = "its text, its tolerances, or the engine that is installed here"
+            differs = "its text, its tolerances, the engine that is installed here, or a function that leads"
             return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch than this ({differs})"
         program = ENGINES["interp"].load(compiled)
-    except (NodeNotFound, EngineUnavailable) as problem:
+    except (NodeNotFound, EngineUnavailable, BadTolerance) as problem:
         return None, (), f"conditions are not shown: {problem}"
     assert isinstance(program, DirectProgram)
     return compiled, program.points(), None

@@ -12,6 +12,7 @@ from typing import Any
 
 from vesper.cli.journal_text import moment_json, number, time_text, took_text
 from vesper.cli.migration_open import short_epoch
+from vesper.cli.status_rollback import rollback_json, rollback_text
 from vesper.cli.value_lines import padded
 from vesper.diagnostics.excerpt import display_width
 from vesper.migration.compare.divergence import Divergence
@@ -26,8 +27,10 @@ from vesper.migration.stores.overview import (
     Statistics,
     fleet,
     lacking,
+    running_mode,
     statistics,
 )
+from vesper.migration.stores.rollback import rollback_of
 from vesper.migration.stores.store import Line
 from vesper.spec.values import printable
 
@@ -59,17 +62,20 @@ class Detail:
 
 
 def overview_lines(overview: Overview, highest: Mapping[str, Mode | None], now_us: int, width: int) -> list[str]:
-    above, below = store_lines(overview, now_us), _totals(overview, now_us)
-    table = _table(overview, highest, now_us, width)
-    return [*_wrapped(above, width), "", *table, "", *_wrapped(below, width)]
+    table, below = _table(overview, highest, now_us, width), _totals(overview, highest, now_us)
+    return [*head_lines(overview, now_us, width), "", *table, "", *_wrapped(below, width)]
 
 
 def _wrapped(lines: Sequence[str], width: int) -> list[str]:
     return [part for line in lines for part in textwrap.wrap(line, max(30, width), subsequent_indent="  ")]
 
 
-def store_lines(overview: Overview, now_us: int) -> list[str]:
+def head_lines(overview: Overview, now_us: int, width: int) -> list[str]:
     """Which store it is, and what is wrong with all of it."""
+    return _wrapped(_store_lines(overview, now_us), width)
+
+
+def _store_lines(overview: Overview, now_us: int) -> list[str]:
     written = "never written" if overview.written_us is None else f"written {_ago(overview.written_us, now_us)}"
     lines = [f"store {printable(overview.store)}, {written}"]
     lines += [f"warning: {printable(each)}" for each in overview.warnings]
@@ -109,11 +115,11 @@ def _row(each: NodeOverview, highest: Mode | None, now_us: int) -> list[str]:
     state = each.state
     return [
         printable(state.node),
-        state.mode.value,
+        running_mode(state, highest).value,
         confidence_text(state),
         f"{state.clean:,}",
         f"{len(state.open):,}",
-        _held(state, now_us),
+        _held(state, highest, now_us),
         "; ".join(lacking(state, highest)) or _nothing_missing(state),
     ]
 
@@ -131,9 +137,11 @@ def _block(row: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def _held(state: State, now_us: int) -> str:
-    """Latches and the pin, in short."""
+def _held(state: State, highest: Mode | None, now_us: int) -> str:
+    """Latches, the pin and the configuration, in short."""
     found = [f"latched: {each.reason.value}" for each in state.latches]
+    if running_mode(state, highest) is not state.mode:
+        found.append("max_mode")
     if state.pin is not None:
         left = state.pin.until_us - now_us
         found.append(f"pinned for {took_text(left)}" if left > 0 else "its pin is over")
@@ -151,11 +159,13 @@ def _digits(bound: float) -> str:
     return f"{math.floor(bound * 10**5) / 10**5:.5f}"
 
 
-def _totals(overview: Overview, now_us: int) -> list[str]:
-    found = fleet(overview, now_us)
+def _totals(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> list[str]:
+    found = fleet(overview, highest, now_us)
     listed = [f"{found.nodes[mode]:,} {mode.value}" for mode in LADDER if found.nodes[mode]]
     listed += [f"{found.unreadable:,} that cannot be read"] if found.unreadable else []
-    lines = [f"{number(len(overview.nodes), 'node')}: {', '.join(listed)}"]
+    nodes = {each.key.node for each in overview.nodes}
+    epochs = f" in {len(overview.nodes):,} epochs" if len(overview.nodes) > len(nodes) else ""
+    lines = [f"{number(len(nodes), 'node')}{epochs}: {', '.join(listed)}"]
     lines.append(f"traffic of the last {DAY_HOURS} hours: {_shares(found.requests, found.engines)}")
     if overview.others:
         lines.append(f"{number(len(overview.others), 'older epoch')} left out; --all-epochs shows them")
@@ -185,7 +195,7 @@ def _ago(at_us: int, now_us: int) -> str:
 
 def detail_lines(overview: Overview, detail: Detail, now_us: int, width: int) -> list[str]:
     lines = [
-        *store_lines(overview, now_us),
+        *head_lines(overview, now_us, width),
         "",
         f"{printable(detail.state.node)}, epoch {short_epoch(detail.state.epoch)}",
     ]
@@ -202,6 +212,10 @@ def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
     state = detail.state
     since = next((record["at_us"] for record in reversed(records(detail.history)) if record["kind"] == "changed"), None)
     rows = [("mode", state.mode.value + ("" if since is None else f", since {time_text(since)}"))]
+    running = running_mode(state, detail.highest)
+    if running is not state.mode:
+        carried = f"its evidence carries {state.mode.value}"
+        rows = [("mode", f"{running.value}, which is `max_mode` of the configuration; {carried}")]
     rows.append(("confidence", f"{confidence_text(state)}, the lower bound of the share that agrees"))
     if state.is_complete:
         rows[-1] = ("confidence", "complete: every input that exists was run, and all agreed")
@@ -230,6 +244,9 @@ def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
         requests[Mode(mode)] += count
         engines[Engine(engine)] += count
     rows.append((f"last {DAY_HOURS} hours", _shares(requests, engines)))
+    back = rollback_of(state, detail.node.traffic, now_us, DAY_HOURS)
+    if back is not None:
+        rows.append(("to go back", rollback_text(back)))
     written = detail.node.traffic.written_us
     rows.append(("written", "never" if written is None else f"{time_text(written)}, {_ago(written, now_us)}"))
     return rows
@@ -336,7 +353,7 @@ def records(history: Sequence[Line]) -> list[dict[str, Any]]:
 
 
 def overview_json(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> dict[str, Any]:
-    found = fleet(overview, now_us)
+    found = fleet(overview, highest, now_us)
     return {
         **_store_json(overview),
         "nodes": [_node_json(each, highest.get(each.key.node), now_us) for each in overview.nodes],
@@ -371,6 +388,7 @@ def detail_json(overview: Overview, detail: Detail, now_us: int) -> dict[str, An
             }
             for each in detail.divergences
         ],
+        "rollback": rollback_json(rollback_of(detail.state, detail.node.traffic, now_us, DAY_HOURS)),
         "changes": [each for each in records(detail.history) if each["kind"] == "changed"],
         "traffic": [
             {"hour": moment_json(hour * 3600 * 10**6), "served": dict(counts)}
@@ -404,7 +422,8 @@ def _node_json(each: NodeOverview, highest: Mode | None, now_us: int) -> dict[st
     found = statistics(state)
     pin = state.pin
     return shown | {
-        "mode": state.mode.value,
+        "mode": running_mode(state, highest).value,
+        "mode_of_evidence": state.mode.value,
         "highest_allowed": None if highest is None else highest.value,
         "confidence": lower_bound(state.clean + state.divergences, state.divergences),
         "is_complete": state.is_complete,

@@ -11,6 +11,7 @@ import click
 
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import find_nodes, nodes_option, print_diagnostics
+from vesper.cli.ranges import FiniteRange
 from vesper.cli.show import json_text
 from vesper.cli.verify_reports import Found, Verified, verify_json, verify_junit, verify_sarif
 from vesper.cli.verify_text import (
@@ -47,7 +48,7 @@ _MAX_EXAMPLES = 10_000
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.1, 10**7),
+    type=FiniteRange(0.1, 10**7),
     metavar="S",
     help="End the whole command after about so long, the time shared by the nodes; --max-examples holds too.",
 )

@@ -60,7 +60,8 @@ class PostgresServer:
                 "expected, with special signs escaped as in a URL"
             ) from None
         self._dsn = dsn
-        self._name = f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}"
+        port = f":{parts['port']}" if parts.get("port") else ""
+        self._name = f"postgresql://{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
         self._connections = self._new_connections()
 
     # -- what is the keeper's to say --------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -17,10 +17,9 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits
 from vesper.engines.path import Point
 from vesper.migration.apart.flights import Flights, LostFlights, Slot, lost
 from vesper.migration.compare.transcript import Exchange
-from vesper.migration.decide.state import Settings
+from vesper.migration.decide.state import Event
 from vesper.migration.follow.direct_side import PathedAnswer, PathedExecution, PathedProgram, ScriptedProgram
-from vesper.migration.stores import ledger
-from vesper.migration.stores.store import NodeKey, Store, StoreError
+from vesper.migration.stores.store import NodeKey, StoreError
 
 _log = logging.getLogger("vesper.migration")
 _EVERY = 5.0
@@ -30,10 +29,10 @@ _EVERY = 5.0
 class Counting:
     """For all routed nodes of a process."""
 
-    def __init__(self, folder: Path, store: Store, rules: Settings) -> None:
+    def __init__(self, folder: Path, tell: Callable[[NodeKey, Event], None]) -> None:
+        """`tell` is told what happened to a node, also to one that nobody here routes. It may raise `StoreError`."""
         self._folder = folder
-        self._store = store
-        self._rules = rules
+        self._tell_of = tell
         self._flights: Flights | None = None
         self._looked = float("-inf")
 
@@ -60,7 +59,7 @@ class Counting:
 
     def _tell(self, found: LostFlights) -> None:
         for event in found.events():
-            ledger.tell(self._store, found.key, event, self._rules, time.time_ns() // 1000)
+            self._tell_of(found.key, event)
 
     def close(self) -> None:
         if self._flights is not None:

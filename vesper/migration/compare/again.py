@@ -92,13 +92,19 @@ def compared(leader: Done, follower: Done, comparator: Comparator, steps: Mappin
             return asked
     if not isinstance(outcomes, Same):
         return outcomes
-    mark = first_difference(leader.marks, follower.marks)
+    mark = mark_of(leader, follower)
     if mark is None or outcomes.is_within_tolerance:
         return outcomes
     index = index_at(mark, leader, follower)
     step = None if index is None else steps.get(index)
     kind = comparator.kind_of(leader.outcome)
     return Difference("value", "a clause" if step is None else f"step {step}", kind, kind)
+
+
+def mark_of(leader: Done, follower: Done) -> int | None:
+    """The first value on the way in which they differ; None where that of one of them is not known."""
+    is_known = leader.is_observed and follower.is_observed
+    return first_difference(leader.marks, follower.marks) if is_known else None
 
 
 def index_at(mark: int | None, leader: Done, follower: Done) -> int | None:

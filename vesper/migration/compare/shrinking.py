@@ -16,11 +16,10 @@ from functools import partial
 from pathlib import Path
 
 from vesper.compiler import Compiled
-from vesper.engines.compare import first_difference
 from vesper.engines.engine import Completion, Done, Program, Request
 from vesper.engines.outcome import EngineFault
 from vesper.ir.nodes import Node
-from vesper.migration.compare.again import Given, compared, done_of, index_at
+from vesper.migration.compare.again import Given, compared, done_of, index_at, mark_of
 from vesper.migration.compare.comparator import Comparator, Verdict, odd_of
 from vesper.migration.compare.diverged import PAIR, fingerprint_by, transcript_in
 from vesper.migration.compare.divergence import Divergence, Exemplar
@@ -93,7 +92,7 @@ def shrink_divergence(
         raise CannotShrink("it is one engine that differs from itself, now and then: no case shows that again")
     for name in engines:
         if name not in programs:
-            hint = f"; `vesper verify {compiled.node.node_id} --against {name}` compares the two" if ":" in name else ""
+            hint = "; --against MODULE:FUNCTION names the function, which is called again and again" * (":" in name)
             raise CannotShrink(
                 f"the divergence is between {' and '.join(engines)}, and there is no {name} here to ask{hint}"
             )
@@ -206,8 +205,7 @@ class _Runner:
         difference = self._compared(*(answers[name] for name in self._engines))
         assert isinstance(difference, Difference), "it differed a moment ago"
         leader, follower = (answers[name] for name in self._engines)
-        mark = first_difference(leader.marks, follower.marks)
-        place = index_at(mark, leader, follower)
+        place = index_at(mark_of(leader, follower), leader, follower)
         found = differential.Difference(
             dict(given.inputs),
             tries,

@@ -370,6 +370,8 @@ def _promoted(state: State, event: Promote, who: str, why: str, now_us: int) -> 
 
 
 def _demoted(state: State, event: Demote, now_us: int) -> Stepped:
+    if state.mode is Mode.PYTHON_ONLY:
+        return state, (Refused(event, "the node is in python_only, and there is no lower mode"),)
     if event.mode is Mode.PYTHON_ONLY:
         return state, (Refused(event, "to stop the direct engine, pin the node to python_only or kill it"),)
     if event.mode.level >= state.mode.level:

@@ -7,16 +7,18 @@ outputs (an error, a refusal) still comes from the function, because its callers
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from vesper.compiler import Compiled
-from vesper.engines.engine import Done, Program
+from vesper.engines.engine import Done, Execution, Limits, Observer, Program, PureExecution
 from vesper.engines.outcome import Failed, Outcome, Returned
 from vesper.host.sizes import size_of
 from vesper.migration.compare.comparator import Comparator, Same, Verdict
@@ -58,10 +60,17 @@ def check_function(function: Callable[..., object], compiled: Compiled) -> None:
     """Refuses functions that could never be compared with the node: their callers would be answered, and nothing would
     be learnt. One that does not say what it takes is believed."""
     node, name = compiled.node.node_id, getattr(function, "__name__", repr(function))
+    if not callable(function):
+        raise CannotAdopt(f"{name} cannot be called: name the function that {node} is to stand behind")
     if inspect.iscoroutinefunction(function):
         raise CannotAdopt(
             f"{name} is a coroutine function: it gives back what is to be awaited, and no outputs of {node}. Adopt the "
             "function in it that decides"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise CannotAdopt(
+            f"{name} is a generator function: it gives back what is to be iterated, and no outputs of {node}. Adopt "
+            "the function in it that decides"
         )
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -119,6 +128,29 @@ class FunctionCall:
         except Exception:  # noqa: BLE001  # the function has done its work: what cannot be read is its caller's all the same
             read = None
         return read if isinstance(read, Returned) else Failed("no_outputs", None)
+
+
+class FunctionProgram:
+    """The function in the place of an engine, for whoever runs again what was kept. It is called each time, with what
+    nobody else holds: it may change what it is given."""
+
+    def __init__(self, function: Callable[..., Any], compiled: Compiled) -> None:
+        self._function = function
+        self._answers = answers_of(compiled)
+        self.semantic_hash = compiled.semantic_hash
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        return FunctionCall(self._function, self._answers)(copy.deepcopy(dict(inputs)))
+
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+        is_traced: bool = True,
+    ) -> Execution:
+        return PureExecution(lambda: Done(self.call(inputs), (), is_observed=False))
 
 
 class FunctionComparator(Comparator):

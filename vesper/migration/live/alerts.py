@@ -39,7 +39,7 @@ from vesper.migration.decide.state import (
     Refused,
     Released,
 )
-from vesper.migration.stores.store import NodeKey
+from vesper.migration.stores.store import WHOLE, NodeKey
 from vesper.spec.values import printable
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ TIMEOUT = 5.0
 DELAYS = (0.5, 2.0, 8.0)
 """Seconds before each of the three repetitions."""
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "vesper", "Connection": "close"}
+_LAST_WORD = 0.5
 _KNOWN = 4096
 _FORMAT = 1
 _LOG = logging.getLogger("vesper.migration")
@@ -94,8 +95,21 @@ class Alerts:
         """Passes on what was decided about a node."""
         for alert in self._alerts(key, tuple(decisions)):
             _LOG.log(alert.level, "%s: %s", printable(key.node), printable(alert.text))
-            if self._poster is not None and alert.level >= logging.WARNING:
-                self._poster.get().put(_body(key, alert))
+            self._post(key, alert)
+
+    def ordered(self, key: NodeKey, decisions: Iterable[Decision]) -> None:
+        """Passes on what came of an order, to others than who gave it: he was answered, and there is no log here."""
+        for alert in self._alerts(key, tuple(each for each in decisions if not isinstance(each, Refused))):
+            self._post(key, alert)
+
+    def stopped_all(self, who: str, why: str) -> None:
+        """Passes on that somebody stopped all nodes, to others than who did."""
+        text = f"every node runs on Python alone until a person resumes all: stopped by {who}: {why}"
+        self._post(WHOLE, Alert(logging.WARNING, text, {"kind": "stopped", "who": who}))
+
+    def _post(self, key: NodeKey, alert: Alert) -> None:
+        if self._poster is not None and alert.level >= logging.WARNING:
+            self._poster.get().put(_body(key, alert))
 
     def close(self, timeout: float = 5.0) -> None:
         """Posts what is waiting, for so many seconds at most, and ends the thread."""
@@ -188,10 +202,10 @@ def _body(key: NodeKey, alert: Alert) -> bytes:
     body = {
         "format": _FORMAT,
         "id": str(uuid.uuid4()),
-        "text": f"Vesper: {key.node}: {alert.text}",
+        "text": f"Vesper: {'all nodes' if key == WHOLE else key.node}: {alert.text}",
         "level": logging.getLevelName(alert.level).lower(),
-        "node": key.node,
-        "epoch": key.epoch,
+        "node": key.node or None,
+        "epoch": key.epoch or None,
         "at_us": time.time_ns() // 1000,
         "host": socket.gethostname(),
         "process": os.getpid(),
@@ -260,9 +274,11 @@ class _Poster:
         if thread is not None:
             thread.join(max(0.0, until - time.monotonic()))
         self._must_end.set()
-        left = self._waiting.qsize()
+        if thread is not None:
+            thread.join(_LAST_WORD)  # one that waits to try again says that it was not posted
+        left = self._waiting.qsize() + (thread is not None and thread.is_alive())
         if left:
-            self._drop(left, "the process ends")
+            self._drop(left, "it has not answered yet, and the process ends")
 
     def _drop(self, count: int, why: str) -> None:
         """Says so at the first, the tenth, the hundredth…: a log that is flooded is not read."""

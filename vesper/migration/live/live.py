@@ -65,6 +65,8 @@ class Live:
         self.local = Local(Mode.SHADOW_DIRECT)
         self.listeners: list[Callable[[Local], None]] = []
         """Told of `local` whenever it was made anew, before anybody else acts on it."""
+        self.witnesses: list[Callable[[Divergence], None]] = []
+        """Told of every divergence and fault that this process found."""
         self._process = process
         self._most = most
         self._spool = spool
@@ -196,6 +198,9 @@ class Live:
             if self._takes_trust(report):
                 self._look()
         happened = self._divergence_of(report)
+        if happened.divergence is not None:
+            for tell in self.witnesses:
+                tell(happened.divergence)
         note = report.note if isinstance(report, Disagreement) else None
         self._urge(happened, {} if note is None else {note.name: note.to_text()}, found=1)
 

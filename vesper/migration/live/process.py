@@ -22,12 +22,13 @@ from vesper.journal.owner import this_owner
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Disagreement, Fault
 from vesper.migration.decide.modes import Mode
-from vesper.migration.decide.state import Settings
+from vesper.migration.decide.state import Event, Settings
 from vesper.migration.live.alerts import Alerts
 from vesper.migration.live.live import Live, most_of, now_us
 from vesper.migration.live.spool import Spool
 from vesper.migration.stores import ledger
 from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreError, open_store
+from vesper.spec.values import printable
 
 _log = logging.getLogger("vesper.migration")
 _EVERY_FLUSH = 1.0
@@ -184,6 +185,12 @@ class Migration:
             live.told(batch)  # and not before: it may have come through, and is sent again as it is
             self._alerts.decided(live.key, applied.decisions)
 
+    def tell_of(self, key: NodeKey, event: Event) -> None:
+        """Tells the store what happened to a node, also to one that nobody here routes any more. Raises
+        `StoreError`."""
+        applied = ledger.tell(self.store, key, event, self._rules, now_us())
+        self._alerts.decided(key, applied.decisions)
+
     @contextmanager
     def _spoiling(self, step: str, live: Live) -> Iterator[None]:
         """What is wrong with one node is no reason to leave the others alone; what is wrong with the store is."""
@@ -210,7 +217,7 @@ class Migration:
         for path, batches in self._spool.left_by_others():
             try:
                 for key, batch in batches:
-                    applied = ledger.apply(self.store, key, batch, self._rules, now_us())
+                    applied = ledger.apply(self.store, key, batch, self._rules, now_us(), is_in_use=False)
                     self._alerts.decided(key, applied.decisions)
             except StoreError:
                 raise
@@ -228,13 +235,24 @@ class Migration:
         versions = self.store.versions()
         self._notice_replaced(versions)
         if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):
-            self._is_killed = ledger.killed(self.store) is not None
+            self._notice_switch(ledger.killed(self.store))
             self._versions[WHOLE] = versions.get(WHOLE, 0)
         for key, live in list(self._nodes.items()):
             live.is_killed(self._is_killed)
             with self._spoiling("ask", live):
                 if versions.get(key, 0) != self._versions.get(key, -1):
                     self._read(live, versions.get(key, 0))
+
+    def _notice_switch(self, switch: ledger.Killed | None) -> None:
+        """No node is said to have fallen, so this says it."""
+        if switch is not None and not self._is_killed:
+            _log.warning(
+                "every node of this process runs on Python alone: all were stopped by %s: %s",
+                printable(switch.who), printable(switch.why),
+            )  # fmt: skip
+        elif switch is None and self._is_killed:
+            _log.warning("every node of this process is in its own mode again: nobody stops all of them any more")
+        self._is_killed = switch is not None
 
     def _notice_replaced(self, versions: Mapping[NodeKey, int]) -> None:
         """A store that knows less than it did was replaced, and with it the key. What was gathered under the old one
@@ -252,7 +270,11 @@ class Migration:
     def _read(self, live: Live, version: int) -> None:
         state = ledger.load(self.store, live.key, self._rules)
         notes = {path: PathNote.from_text(text) for path, text in self.store.paths(live.key).items()}
+        before = live.state.mode
         live.is_now(state, version, notes)
+        if live.key in self._versions and before is not state.mode:
+            # Who decided it has said why; here it begins to hold.
+            _log.info("%s: %s → %s in this process", live.key.node, before.value, state.mode.value)
         self._versions[live.key] = version
 
     def _gone(self, error: Exception) -> None:

@@ -30,9 +30,8 @@ from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.diverged import divergence_of
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.reports import Disagreement, Fault
-from vesper.migration.decide.modes import Mode
 from vesper.migration.decide.routing import Shares
-from vesper.migration.decide.state import Diverged, EngineFaulted, Noisy, Settings
+from vesper.migration.decide.state import Diverged, EngineFaulted, Noisy
 from vesper.migration.follow.admission import Admission
 from vesper.migration.follow.direct_side import PathedProgram
 from vesper.migration.follow.followers import Followers
@@ -64,8 +63,7 @@ class Routes:
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
         self.migration.gatherers.append(self._drain)
         self.migration.chores.append(self.followers.admission.adjust)
-        approvals = Settings(frozenset(Mode(each) for each in self.settings.approvals))
-        self._counting = Counting(self._folder / "flights", self.migration.store, approvals)
+        self._counting = Counting(self._folder / "flights", self.migration.tell_of)
         self.migration.chores.append(self._counting.look)
         self._programs: dict[NodeKey, RoutedProgram] = {}
         self._lock = threading.RLock()
@@ -77,13 +75,7 @@ class Routes:
     def program(self, compiled: Compiled) -> RoutedProgram:
         """A node that is routed; the same one for the same node."""
         comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
-        for tolerance in comparator.expired():
-            _log.warning(
-                "%s: the tolerance of `%s` ended on %s and holds no more",
-                compiled.node.node_id,
-                tolerance.field,
-                tolerance.until,
-            )
+        _say_what_is_over(comparator, compiled.node.node_id)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
         with self._lock:
             found = self._programs.get(key)
@@ -96,6 +88,7 @@ class Routes:
         from vesper.migration.live.adopting import AdoptedProgram, FunctionComparator  # takes as long as a warm start
 
         comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        _say_what_is_over(comparator, compiled.node.node_id)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
         with self._lock:
             found = AdoptedProgram(
@@ -109,6 +102,11 @@ class Routes:
             )
             self._admit_where_ready(found.chooser)
             return found
+
+    def wait_until_ready(self, seconds: float) -> bool:
+        """Whether the direct engine can follow, now or within so long. Requests wait for no process of its own; who has
+        one request only, and wants it compared, waits here."""
+        return self._workers is None or self._workers.is_ready() or self._workers.wait_until_up(seconds)
 
     def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
         live, rules = self._live(key, compiled), self._rules(compiled)
@@ -208,6 +206,11 @@ class Routes:
             self._workers.close()
         self.migration.close()
         self._counting.close()
+
+
+def _say_what_is_over(comparator: Comparator, node: str) -> None:
+    for each in comparator.expired():
+        _log.warning("%s: the tolerance of `%s` ended on %s and holds no more", node, each.field, each.until)
 
 
 def _check_routing_key(compiled: Compiled, names: Sequence[str]) -> None:

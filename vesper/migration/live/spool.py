@@ -109,9 +109,8 @@ class Spool:
 
     def left_by_others(self) -> Iterator[tuple[Path, list[tuple[NodeKey, Batch]]]]:
         """What processes that are gone left behind, file by file. Whoever gave a file to the store calls `forget`."""
-        for path in sorted(self._folder.glob(f"*{_ENDING}")):
-            owner = path.name.removesuffix(_ENDING).rpartition("+")[0]
-            if path == self._path or not (is_dead(owner) or _is_unlocked(path)):
+        for path in left_in(self._folder):
+            if path == self._path:
                 continue
             try:
                 yield path, _read(path)
@@ -123,6 +122,35 @@ class Spool:
     @staticmethod
     def forget(path: Path) -> None:
         path.unlink(missing_ok=True)  # another process may have been as quick: the store took it once
+
+
+def left_in(folder: Path) -> Iterator[Path]:
+    """The files of processes that are gone."""
+    for path in sorted(folder.glob(f"*{_ENDING}")):
+        owner = path.name.removesuffix(_ENDING).rpartition("+")[0]
+        if is_dead(owner) or _is_unlocked(path):
+            yield path
+
+
+def untold(folder: Path) -> list[str]:
+    """What was found by processes that are gone and is in no store yet, in words for who looks; nothing is changed."""
+    waiting = [path for path in left_in(folder) if _size(path)]
+    said = []
+    if waiting:
+        said.append(
+            f"{folder}: what was found by processes that are gone ({len(waiting):,}) is not in the store yet: the next "
+            "process that routes a node here tells it, and `vesper run NODE --engine auto` is one"
+        )
+    if (folder / _ASIDE).is_dir() and any((folder / _ASIDE).iterdir()):
+        said.append(f"{folder / _ASIDE}: what processes had found and nobody can read is kept here: look at it")
+    return said
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # another process has told it meanwhile
+        return 0
 
 
 def _is_unlocked(path: Path) -> bool:

@@ -61,18 +61,19 @@ def load(store: Store, key: NodeKey, settings: Settings) -> State:
     return State(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
 
 
-def apply(store: Store, key: NodeKey, batch: Batch, settings: Settings, now_us: int) -> Applied:
-    """Applies what a process saw, once."""
-    return store.transact(key, lambda transaction: _applied(transaction, key, batch, settings, now_us))
+def apply(store: Store, key: NodeKey, batch: Batch, settings: Settings, now_us: int, is_in_use: bool = True) -> Applied:
+    """Applies what a process saw, once. `is_in_use` where that process runs the node, and is not gone."""
+    return store.transact(key, lambda transaction: _applied(transaction, key, batch, settings, now_us, is_in_use))
 
 
 def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: int) -> Applied:
-    """Applies what a person says. It has no number: who says it twice means it twice."""
+    """Applies what a person says, or what is found of a process that is gone. It has no number: who says it twice
+    means it twice."""
 
     def work(transaction: Transaction) -> Applied:
         ledger = _Ledger(transaction, key, settings, now_us)
         ledger.happen(Happened(event))
-        traffic.keep(transaction, ledger.state, {}, now_us)
+        traffic.keep(transaction, ledger.state, {}, now_us, is_in_use=False)
         return ledger.finish()
 
     return store.transact(key, work)
@@ -100,7 +101,9 @@ def forget(
     return store.transact(key, work)
 
 
-def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Settings, now_us: int) -> Applied:
+def _applied(
+    transaction: Transaction, key: NodeKey, batch: Batch, settings: Settings, now_us: int, is_in_use: bool
+) -> Applied:
     ledger = _Ledger(transaction, key, settings, now_us)
     if batch.number <= transaction.applied(batch.process):
         return Applied(ledger.state, (), is_repeat=True)
@@ -116,7 +119,7 @@ def _applied(transaction: Transaction, key: NodeKey, batch: Batch, settings: Set
         for path, fingerprints in batch.generated.items():
             ledger.generate(path, fingerprints)
     ledger.happen(Happened(Tick()))  # a node rises by one mode at an event, and pins end
-    traffic.keep(transaction, ledger.state, batch.served, now_us)
+    traffic.keep(transaction, ledger.state, batch.served, now_us, is_in_use)
     return ledger.finish()
 
 

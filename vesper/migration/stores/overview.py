@@ -6,7 +6,7 @@ It reads and changes nothing. What is true of one node at a time is read at once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vesper.migration.compare.divergence import Divergence
@@ -87,6 +87,11 @@ def newest(nodes: Iterable[NodeOverview]) -> list[NodeOverview]:
 
 
 # -- what is missing ------------------------------------------------------------------------------
+
+
+def running_mode(state: State, highest: Mode | None) -> Mode:
+    """The mode in which processes have a node: that of the store, and no higher than the configuration allows."""
+    return state.mode if highest is None else min(state.mode, highest, key=lambda each: each.level)
 
 
 def lacking(state: State, highest: Mode | None = None) -> list[str]:
@@ -206,8 +211,9 @@ class Fleet:
     unreadable: int = 0
 
 
-def fleet(overview: Overview, now_us: int) -> Fleet:
-    """Nodes by the mode of the epoch that is shown; requests of every epoch, for all of them were answered."""
+def fleet(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> Fleet:
+    """Nodes by the mode in which the epoch that is shown runs; requests of every epoch, for all of them were
+    answered."""
     modes: Counter[Mode] = Counter()
     requests: Counter[Mode] = Counter()
     engines: Counter[Engine] = Counter()
@@ -216,7 +222,7 @@ def fleet(overview: Overview, now_us: int) -> Fleet:
         if each.state is None:
             unreadable += 1
         else:
-            modes[each.state.mode] += 1
+            modes[running_mode(each.state, highest.get(each.key.node))] += 1
     for each in (*overview.nodes, *overview.others):
         for name, count in each.traffic.since(now_us, DAY_HOURS).items():
             mode, _, engine = name.partition("/")

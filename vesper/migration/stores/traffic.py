@@ -1,8 +1,9 @@
 """Who answered how many requests, and how the evidence grew: what `vesper status` and plots show of the past.
 
 Two documents beside the state of a node, changed in the same transaction. *traffic* counts requests by hour, mode and
-engine that answered, and says when the node was last written. *samples* are the counts of the evidence, one a minute at
-most. Neither is evidence: nothing is decided on them, so one that cannot be read is begun anew and the log says so.
+engine that answered, and says when a process last told of the node. *samples* are the counts of the evidence, one a
+minute at most. Neither is evidence: nothing is decided on them, so one that cannot be read is begun anew and the log
+says so.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Traffic:
     hours: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """By hours since 1970; each by `mode/engine`."""
     written_us: int | None = None
-    """When anybody last told the store of this node."""
+    """When a process that runs the node last told the store of it."""
     sampled_us: int | None = None
 
     def and_served(self, served: Mapping[str, int], now_us: int) -> Traffic:
@@ -122,8 +123,12 @@ def thinned(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
     return (*kept, samples[-1])
 
 
-def keep(transaction: Transaction, state: State, served: Mapping[str, int], now_us: int) -> None:
-    """Notes the requests of a batch, and the evidence where the last sample is a minute old."""
+def keep(
+    transaction: Transaction, state: State, served: Mapping[str, int], now_us: int, is_in_use: bool = True
+) -> None:
+    """Notes the requests of a batch, and the evidence where the last sample is a minute old. What nobody says who runs
+    the node (`is_in_use`) leaves alone when it was last written: the epoch that was written last is the one that runs,
+    and what is said of another one must not put it in its place."""
     traffic = traffic_of(transaction.document(TRAFFIC), state.node).and_served(served, now_us)
     # A clock that was put back must not end the sampling, so the distance counts in both directions.
     if traffic.sampled_us is None or abs(now_us - traffic.sampled_us) >= SAMPLE_US:
@@ -131,7 +136,9 @@ def keep(transaction: Transaction, state: State, served: Mapping[str, int], now_
         samples = thinned((*samples, Sample(now_us, state.clean, state.divergences, state.mode)))
         transaction.put_document(SAMPLES, samples_text(samples))
         traffic = replace(traffic, sampled_us=now_us)
-    transaction.put_document(TRAFFIC, replace(traffic, written_us=now_us).to_text())
+    if is_in_use or traffic.written_us is None:
+        traffic = replace(traffic, written_us=now_us)
+    transaction.put_document(TRAFFIC, traffic.to_text())
 
 
 def traffic_of(text: str | None, node: str) -> Traffic:
