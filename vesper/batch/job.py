@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vesper.batch.errors import BatchError
-from vesper.batch.files import Source, arrow, format_of, join_parts, open_source, write_part
+from vesper.batch.files import Source, format_of, join_parts, open_source, write_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +27,8 @@ ROWS_A_PART = 262_144
 """What is held in memory at a time, and what is done again at most."""
 
 _VERSION = 1
+_OURS = re.compile(r"state\.(json|new)|[0-9]{6}\.[a-z]+|\.[0-9]{6}\.[a-z]+\.new", re.ASCII)
+"""What a job writes into its folder. Beginning anew empties it, so nothing else may stand there."""
 
 
 @dataclass(slots=True)
@@ -63,7 +66,17 @@ class Job:
         """Run all of it, or what is left of it."""
         kind = format_of(self.out)
         source = open_source(self.source)
+        if self.out.is_dir():
+            raise BatchError(f"{self.out} is a folder: name a file to write")
         state = self._begun(is_resumed)
+        try:
+            return self._done(source, state, kind, tell)
+        except BatchError:
+            if not state["done"]:  # there is nothing to go on with
+                shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def _done(self, source: Source, state: dict[str, Any], kind: str, tell: Callable[[Progress], None]) -> Progress:
         progress = Progress(total=source.rows)
         for done in state["done"]:
             progress.rows += done["rows"]
@@ -79,10 +92,7 @@ class Job:
             progress.rows += table.num_rows
             progress.errors.update(errors)
             tell(progress)
-        parts = [self._part(number, kind) for number in range(len(state["done"]))]
-        if not parts:
-            raise BatchError(f"{self.source} has no rows, so there is nothing to write")
-        join_parts(parts, self.out, kind)
+        join_parts([self._part(number, kind) for number in range(len(state["done"]))], self.out, kind)
         shutil.rmtree(self.folder)
         return progress
 
@@ -107,23 +117,44 @@ class Job:
         path = self.folder / "state.json"
         same = self._same()
         if is_resumed and path.exists():
-            try:
-                state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError as error:
-                raise BatchError(f"{path} is damaged ({error}): delete {self.folder} to begin anew") from None
-            other = [name for name, value in same.items() if state.get("of", {}).get(name) != value]
+            state = self._read(path)
+            other = dict.fromkeys(
+                _WORDS.get(name, name) for name, value in same.items() if state["of"].get(name) != value
+            )
             if other:
                 raise BatchError(
-                    f"{self.folder} is of another job ({', '.join(_WORDS.get(name, name) for name in other)}): leave "
-                    "--resume away to begin anew, or run that job to its end"
+                    f"{self.folder} is of another job ({', '.join(other)}): leave --resume away to begin anew, or run "
+                    "that job to its end"
                 )
+            kind = format_of(self.out)
+            lost = next((n for n in range(len(state["done"])) if not self._part(n, kind).is_file()), None)
+            if lost is not None:
+                raise BatchError(f"{self._part(lost, kind)} is gone: leave --resume away to begin anew")
             return state
-        if self.folder.exists():
+        if self.folder.is_dir():
+            foreign = next((each.name for each in self.folder.iterdir() if not _OURS.fullmatch(each.name)), None)
+            if foreign is not None:
+                raise BatchError(
+                    f"{self.folder} is where the parts of {self.out.name} would stand, and `{foreign}` in it is of no "
+                    "batch: move it away, or write to another file"
+                )
             shutil.rmtree(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         state = {"of": same, "start": self.start, "done": []}
         self._write(state)
         return state
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        """What `state.json` says. A person may have touched it: what is no state is refused before anything is run."""
+        try:
+            state: object = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise BatchError(f"{path} is damaged ({error}): leave --resume away to begin anew") from None
+        match state:
+            case {"of": dict(), "start": str(), "done": [*done]} if all(map(_is_done, done)):
+                return state
+            case _:
+                raise BatchError(f"{path} is damaged: leave --resume away to begin anew")
 
     def _write(self, state: dict[str, Any]) -> None:
         path = self.folder / "state.json"
@@ -142,11 +173,20 @@ _WORDS = {
 }
 
 
+def _is_done(part: object) -> bool:
+    match part:
+        case {"rows": int(), "errors": dict(errors)}:
+            return all(type(count) is int for count in errors.values())
+        case _:
+            return False
+
+
 def _errors(column: pa.ChunkedArray) -> Counter[str]:
     """How many rows have an error, by its kind and code."""
     if column.null_count == len(column):
         return Counter()
-    compute = arrow().compute
+    from pyarrow import compute  # not part of pyarrow until somebody imports it
+
     named = compute.binary_join_element_wise(
         compute.struct_field(column, "kind"), compute.struct_field(column, "code"), " "
     )
