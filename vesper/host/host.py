@@ -192,6 +192,10 @@ class Host:
                     found[capability] = f"{denial} to {plan.node_id}"
         return found
 
+    def check_registered(self, plans: Plans) -> None:
+        """That the application's own effects that a node asks for are registered by now. Raises `ConfigError`."""
+        self._performers.check_registered(plans.requests.values())
+
     # -- running ----------------------------------------------------------------------------------
 
     def moment(self) -> datetime:
@@ -399,6 +403,7 @@ class Host:
             if chosen not in ENGINES:
                 raise EngineUnavailable(f"there is no engine `{chosen}` here; the engines are {', '.join(ENGINES)}")
             prepared = self.prepare(compiled, ENGINES[chosen].load(compiled), chosen)
+        self.check_registered(prepared.plans)
         run = self.journal.take_over(summary.execution, chosen)
         if is_lost:
             for tell in self.on_lost:

@@ -17,6 +17,7 @@ from vesper.host.config import Config
 
 if TYPE_CHECKING:
     from vesper.effects.secrets import Secrets
+    from vesper.host.plans import Plan
     from vesper.journal.journal import Journal
     from vesper.journal.sealing import KeyRing
 
@@ -61,8 +62,9 @@ class Performers(Mapping[str, Performer]):
         for module in config.modules:
             try:
                 import_module(module)
-            except ImportError as error:
-                raise ConfigError("effects.modules", f"`{module}` cannot be imported: {error}") from error
+            except Exception as error:  # a module of the application's may raise whatever it likes
+                told = str(error) if isinstance(error, ModuleNotFoundError) else f"{type(error).__name__}: {error}"
+                raise ConfigError(self._where("effects.modules"), f"`{module}` cannot be imported: {told}") from error
 
     def __getitem__(self, effect: str) -> Performer:
         found = self._instead.get(effect)
@@ -131,8 +133,37 @@ class Performers(Mapping[str, Performer]):
             if table == "topics" and parts.events is not None:
                 continue
             hint = close_to(name, sorted(known[table]))
-            where = "the configuration" if self._config.path is None else str(self._config.path)
-            raise ConfigError(where, f"{node_id} asks for `{effect}`, and there is no [{table}.{_key_of(name)}]{hint}")
+            raise ConfigError(
+                self._where(), f"{node_id} asks for `{effect}`, and there is no [{table}.{_key_of(name)}]{hint}"
+            )
+
+    def check_registered(self, plans: Iterable[Plan]) -> None:
+        """That the application's own effects among these are registered, in the class that their steps ask for. Raises
+        `ConfigError`. For those who can register nothing more: a command, and a process that finishes the run of
+        another, which would otherwise take an effect that may have happened for one that failed."""
+        if "custom" in self._instead:
+            return
+        from vesper.effects.custom_registry import REGISTRY, class_problem
+
+        for plan in plans:
+            if plan.effect != "custom":
+                continue
+            found = REGISTRY.all().get(plan.target)
+            if found is None:
+                raise ConfigError(
+                    self._where(),
+                    f"{plan.node_id} asks for the effect `{plan.target}`, which nobody registered here: name the "
+                    f"module with its @vesper.effect under [effects] modules{REGISTRY.closest(plan.target)}",
+                )
+            problem = class_problem(found, plan.effect_class, plan.node_id)
+            if problem is not None:
+                raise ConfigError(self._where(), problem)
+
+    def _where(self, setting: str = "") -> str:
+        """The file that a message is about, and the setting in it."""
+        if self._config.path is None:
+            return setting or "the configuration"
+        return f"{self._config.path}: {setting}" if setting else str(self._config.path)
 
     def _database_of(self, effect: str, target: str) -> str | None:
         match effect:

@@ -27,6 +27,8 @@ class Plan:
 
     node_id: str
     effect: str
+    target: str
+    """Whom it is asked of: a provider, a database, an effect of the application's own."""
     effect_class: str
     gives: Type
     policy: Policy
@@ -107,6 +109,7 @@ def _add(
             requests[prefix + statement.name] = Plan(
                 node.node_id,
                 statement.effect,
+                _target(statement),
                 statement.effect_class,
                 statement.result.type,
                 effective(node.grants.policy, statement.policy),
