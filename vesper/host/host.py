@@ -35,6 +35,7 @@ from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.gate import Gate
 from vesper.host.grants import Handle, Mint
 from vesper.host.performers import Performers
+from vesper.host.permissions import denied_inside, needed
 from vesper.host.plans import Plans, plans_of
 from vesper.host.recovering import Deferred
 from vesper.host.running import InDoubt, Running, fault
@@ -166,11 +167,10 @@ class Host:
             plans = plans_of(compiled)
             self._performers.know_machines(plans.machines, compiled.node.node_id)
             node = compiled.node
-            needed = [capability for plan in plans.requests.values() for capability in plan.capabilities]
-            # A secret that no step reads may be named by a reference; `*` names none.
-            needed += [word for word in node.grants.required if word.startswith("secrets.read.") and word[-1] != "*"]
-            handles, refused = self._mint.handles(node.node_id, node.grants.required, node.grants.denied, needed)
-            refused = {**refused, **self._denied_inside(node.node_id, plans)}
+            handles, refused = self._mint.handles(
+                node.node_id, node.grants.required, node.grants.denied, needed(node, plans)
+            )
+            refused = {**refused, **denied_inside(node.node_id, plans, self._mint.denial)}
             if not refused:  # otherwise it does nothing anyway
                 self._performers.check_targets(plans.targets, node.node_id)
             found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
@@ -179,17 +179,6 @@ class Host:
             hosted_by: Callable[[Host], None] | None = getattr(program, "hosted_by", None)
             if hosted_by is not None:
                 hosted_by(self)
-        return found
-
-    def _denied_inside(self, node_id: str, plans: Plans) -> dict[str, str]:
-        """What is denied to nodes that this one calls. A run has the grants of the node that it is of, and none of
-        those inside may use what is denied to itself."""
-        found: dict[str, str] = {}
-        for plan in plans.requests.values():
-            for capability in plan.capabilities if plan.node_id != node_id else ():
-                denial = self._mint.denial(capability, plan.node_id)
-                if denial is not None:
-                    found[capability] = f"{denial} to {plan.node_id}"
         return found
 
     def check_registered(self, plans: Plans) -> None:
