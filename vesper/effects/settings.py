@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, TypeVar
 
-from vesper.diagnostics.suggest import did_you_mean
+from vesper.diagnostics.suggest import did_you_mean, suggestions
 from vesper.spec.vesper_error import VesperError
 
 _Kind = TypeVar("_Kind")
@@ -118,7 +118,10 @@ class Table:
         self._asked.add(name)
         if name not in self._values:
             if default is _UNSET:
-                raise ConfigError(self.where, f"`{name}` is missing: {expected}")
+                # What nobody has asked for yet may be a setting all the same: this is a question.
+                slips = suggestions(name, [each for each in self._values if each not in self._asked])
+                hint = f"; is it meant by `{slips[0]}`?" if slips else ""
+                raise ConfigError(self.where, f"`{name}` is missing: {expected}{hint}")
             found: _Kind = default
             return found
         value = self._values[name]

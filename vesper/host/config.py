@@ -185,6 +185,10 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
     database = config.state_database
     if database is not None and database not in config.parts.databases:
         raise ConfigError(f"{_TOP}.state.database", f"there is no [databases.{database}]")
+    topics = {f"topics.{name}": each for name, each in config.parts.topics.items()}
+    for where, topic in {"events": config.parts.events, **topics}.items():
+        if topic is not None and topic.database is not None and topic.database not in config.parts.databases:
+            raise ConfigError(f"{_TOP}.{where}.database", f"there is no [databases.{topic.database}] for the outbox")
     return config
 
 
@@ -277,6 +281,8 @@ def _line_of(dotted: str, lines: list[str]) -> int | None:
             found = [*table, *stripped.partition("=")[0].strip().strip("\"'").split(".")]
         else:
             continue
+        if found[: len(wanted)] == wanted and len(found) > len(wanted):
+            found = wanted  # a table below the one that is meant, which has no line of its own
         if found == wanted[: len(found)] and (best is None or len(found) > best[0]):
             best = (len(found), number)
     return None if best is None else best[1]
