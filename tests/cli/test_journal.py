@@ -462,6 +462,19 @@ def test_a_run_that_asks_for_something_else_cannot_be_resolved(place: Place) -> 
     assert "please report it" in done.stderr
 
 
+def test_what_an_earlier_master_key_wrapped_stays_readable(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VESPER_SECRET_FIRST_KEY", "the first key of all")
+    monkeypatch.setenv("VESPER_SECRET_SECOND_KEY", "the second one")
+    place.settings('key_secret = "first_key"\n')
+    execution = place.run(node_text(sensitive=True))
+    place.settings('key_secret = "second_key"\n')
+    done = invoke("journal", "show", execution, "--reveal")
+    assert done.exit_code == 1
+    assert "among `earlier_key_secrets` under [journal]" in done.stderr
+    place.settings('key_secret = "second_key"\nearlier_key_secrets = ["first_key"]\n')
+    assert 'receipt: "ch_ann"' in invoke("journal", "show", execution, "--reveal").stdout
+
+
 # -- recover --------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,8 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ('[journal]\nlease = "99999999999999999999d"\n', 2, "a day at most"),
         ('[journal]\nretention = "99999999999999999999d"\n', 2, "36,500 days at most"),
         ('[providers.x]\nbase_ulr = "https://x"\n', 1, "`base_url` is missing: a text; is it meant by `base_ulr`?"),
+        ('[journal]\nretantion = "30d"\n', 2, "did you mean `retention`?"),
+        ('[journal]\nearlier_key_secrets = ["old"]\n', 2, "name it as `key_secret`"),
         ('[cach.results]\nnodes = ["a"]\n', 1, "did you mean `cache`?"),
         ('[events]\nurl = "memory:"\ndatabase = "main"\n', 3, "there is no [databases.main] for the outbox"),
         ('[topics.sold]\nurl = "memory:"\ndatabase = "main"\n', 3, "there is no [databases.main] for the outbox"),

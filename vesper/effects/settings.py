@@ -33,8 +33,11 @@ class Table:
         self.where = where
         self._values = values
         self._asked: set[str] = set()
+        self._looked_for: set[str] = set()
+        """Settings that are read only where they stand there: for hints."""
 
     def __contains__(self, name: str) -> bool:
+        self._looked_for.add(name)
         return name in self._values
 
     def names(self) -> list[str]:
@@ -109,7 +112,8 @@ class Table:
         """Refuses what nobody asked for."""
         for name in self._values:
             if name not in self._asked:
-                raise ConfigError(f"{self.where}.{name}", "no such setting" + close_to(name, sorted(self._asked)))
+                known = sorted(self._asked | self._looked_for)
+                raise ConfigError(f"{self.where}.{name}", "no such setting" + close_to(name, known))
 
     def error(self, name: str, message: str) -> ConfigError:
         return ConfigError(f"{self.where}.{name}", message)

@@ -39,6 +39,8 @@ class JournalSettings:
     """Seconds that runs are kept after they ended; None for ever."""
     key_secret: str | None = None
     """The secret that wraps the keys of sensitive runs."""
+    earlier_key_secrets: tuple[str, ...] = ()
+    """Secrets that did so before: what they wrapped stays readable."""
     audit_key_secret: str | None = None
     max_body: int = 4 << 20
 
@@ -54,7 +56,7 @@ class RecoverySettings:
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
     url: str = "memory:"
-    prefix: str = "vesper:"
+    prefix: str = "vesper:policy:"
     on_store_failure: Literal["local", "refuse"] = "local"
 
 
@@ -199,12 +201,17 @@ def _journal(table: Table, folder: Path) -> JournalSettings:
         table.seconds("lease", 30.0),
         table.seconds("retention") if "retention" in table else None,
         table.text("key_secret") if "key_secret" in table else None,
+        table.texts("earlier_key_secrets", ()),
         table.text("audit_key_secret") if "audit_key_secret" in table else None,
         table.size("max_body", 4 << 20),
     )
     table.done()
     if not dsn.startswith(("sqlite:", "postgresql://", "postgres://")):
         raise table.error("dsn", "a journal is at `sqlite:PATH` or `postgresql://…`")
+    if found.earlier_key_secrets and found.key_secret is None:
+        raise table.error(
+            "earlier_key_secrets", "there was a key before, and now there is none: name it as `key_secret`"
+        )
     if not 1 <= found.lease <= 86_400:
         raise table.error("lease", "a lease is a second at least, and a day at most")
     if found.retention is not None and not 1 <= found.retention <= _CENTURY:
@@ -224,7 +231,7 @@ def _recovery(table: Table) -> RecoverySettings:
 def _policies(table: Table) -> PolicySettings:
     found = PolicySettings(
         table.text("url", "memory:"),
-        table.text("prefix", "vesper:"),
+        table.text("prefix", PolicySettings.prefix),
         "refuse" if table.choice("on_store_failure", ("local", "refuse"), "local") == "refuse" else "local",
     )
     table.done()

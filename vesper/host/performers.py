@@ -211,7 +211,8 @@ class Performers(Mapping[str, Performer]):
         from vesper.journal.sealing import KeyRing
 
         settings = self._config.journal
-        return KeyRing(self._key(settings.key_secret), audit=self._key(settings.audit_key_secret))
+        earlier = [key for name in settings.earlier_key_secrets if (key := self._key(name)) is not None]
+        return KeyRing(self._key(settings.key_secret), earlier=earlier, audit=self._key(settings.audit_key_secret))
 
     def open_journal(self) -> Journal:
         from vesper.journal.journal import open_journal
