@@ -58,6 +58,7 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.vesper_error import VesperError
 
 if TYPE_CHECKING:
+    from vesper.effects.events_memory import Subscriber
     from vesper.effects.performer import Performer
     from vesper.journal.sealing import KeyRing
 
@@ -456,6 +457,11 @@ class Host:
                 if self._journal is None:
                     self._journal = self._performers.open_journal()
         return self._journal
+
+    def subscribe(self, topic: str, subscriber: Subscriber) -> Callable[[], None]:
+        """Calls `subscriber` with every event that runs of this Host publish to a topic in memory, one after the other
+        in a thread; what is given back ends that. Raises `ConfigError` for a topic that is not there or is in Redis."""
+        return self._performers.subscribe(topic, subscriber)
 
     def redact(self, text: str) -> str:
         """The text without any secret that was read here."""

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from vesper.effects.settings import ConfigError, close_to
 from vesper.host.config import Config
 
 if TYPE_CHECKING:
+    from vesper.effects.events_memory import Subscriber
     from vesper.effects.secrets import Secrets
     from vesper.host.plans import Plan
     from vesper.journal.journal import Journal
@@ -180,6 +181,21 @@ class Performers(Mapping[str, Performer]):
     @property
     def _state_database(self) -> str:
         return self._config.state_database or "main"
+
+    def subscribe(self, topic: str, subscriber: Subscriber) -> Callable[[], None]:
+        """Calls `subscriber` with what this process publishes to a topic in memory. Raises `ConfigError` where the
+        topic is not configured, or is in Redis."""
+        from vesper.effects.events import EventPerformer
+
+        performer = self["event_publish"]
+        if not isinstance(performer, EventPerformer):
+            raise ConfigError(self._where(), f"somebody else stands in for topics here: `{topic}` has no subscribers")
+        try:
+            return performer.subscribe(topic, subscriber)
+        except EffectFailed as failure:
+            raise ConfigError(self._where(), failure.message) from None
+        except ValueError as problem:
+            raise ConfigError(self._where(), str(problem)) from None
 
     def relay_outboxes(self) -> None:
         """Publishes what waits in the outboxes of topics that have one. One that cannot be used is said once, until it
