@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.journalled import invoke
+from vesper.effects.custom import effect, unregister
 
 REPOSITORY = Path(__file__).parents[2]
 NODE = """\
@@ -146,3 +147,30 @@ def test_what_the_other_side_said_of_a_failure_is_shown(folder: Path) -> None:
     execution = next(line.split()[1] for line in done.stderr.splitlines() if line.startswith("execution "))
     assert f"`vesper journal show {execution[:18]}`" in done.stderr
     assert json.loads(invoke(*words, "--format", "json").stdout)["why"] == ["nobody is up yet"]
+
+
+@pytest.mark.parametrize(
+    "effect_class, said",
+    [
+        ("read", "interrupted before anything was changed"),
+        ("keyed", "has begun, and may have changed something. Do not begin it anew: `vesper journal recover` finishes"),
+    ],
+)
+def test_somebody_who_interrupts_a_run_is_told_what_is_left_of_it(folder: Path, effect_class: str, said: str) -> None:
+    name = f"interrupted_{effect_class}"
+    settings(folder)
+    text = NODE.replace("greeting_of_the_day", name).replace("effect: read", f"effect: {effect_class}")
+    (folder / "nodes" / "greet_v1.vsp").write_text(text, encoding="utf-8")
+
+    @effect(name, effect_class=effect_class)
+    def stopped(name: str) -> str:
+        raise KeyboardInterrupt
+
+    try:
+        done = invoke("run", "greet", "-i", "event_id=e", "-i", "name=ann")
+        assert done.exit_code == 1
+        assert said in done.stderr
+        listed = json.loads(invoke("journal", "list", "--format", "json").stdout)
+        assert [each["status"] for each in listed] == ([] if effect_class == "read" else ["running"])
+    finally:
+        unregister(name)

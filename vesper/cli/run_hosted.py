@@ -15,7 +15,7 @@ from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Denied, Failed, Outcome
 from vesper.host.host import Host, Prepared
 from vesper.host.recording import NotRecorded, Recorder
-from vesper.host.running import InDoubt
+from vesper.host.running import InDoubt, Running
 from vesper.journal.entry import Kind
 from vesper.journal.journal import JournalError, Stored
 from vesper.migration.follow.following import Followed, follow
@@ -65,6 +65,7 @@ def run_hosted(
     file that the run is written into as a case."""
     leader, *followers = programs
     not_recorded = None
+    begun: list[Running] = []
     with host_or_exit(config) as real:
         try:
             host = real if record is None else Recorder(real, record)
@@ -72,7 +73,7 @@ def run_hosted(
                 prepared = host.prepare(compiled, programs[leader], leader)
                 if not prepared.refused:  # otherwise it does nothing anyway
                     real.check_registered(prepared.plans)
-                ran = host.run(prepared, inputs, now, limits)
+                ran = host.run(prepared, inputs, now, limits, begun.append)
             except NotRecorded as problem:
                 if problem.ran is None:
                     raise
@@ -87,8 +88,22 @@ def run_hosted(
         except InDoubt as doubt:
             raise click.ClickException(f"{doubt}; `vesper journal list --status in_doubt` lists such runs") from None
         except (JournalError, ConfigError, NotRecorded) as problem:
-            raise click.ClickException(str(problem)) from None
+            # The Host notes what is to be known of a run that has begun.
+            raise click.ClickException("\n".join([str(problem), *getattr(problem, "__notes__", ())])) from None
+        except KeyboardInterrupt:
+            raise click.ClickException(_interrupted(begun)) from None
     return Hosted(ran.outcome, ran.execution, followed, not_recorded, is_known, why)
+
+
+def _interrupted(begun: Sequence[Running]) -> str:
+    """What is left of a run that somebody stopped. Before its first commit nothing was changed, and no journal has it."""
+    left = next((each.execution for each in begun if each.has_committed), None)
+    if left is None:
+        return "interrupted before anything was changed"
+    return (
+        f"interrupted: execution {left} has begun, and may have changed something. Do not begin it anew: "
+        f"`vesper journal recover` finishes it, `vesper journal show {left[:18]}` shows how far it is"
+    )
 
 
 def _why(outcome: Outcome, prepared: Prepared, stored: Sequence[Stored], host: Host) -> Iterator[str]:

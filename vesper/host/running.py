@@ -112,6 +112,11 @@ class Running:
         self.on_effect: Callable[[Request, Entry], None] | None = None
         """Told of each request that changed something, once it is settled: for the audit."""
 
+    @property
+    def execution(self) -> str:
+        """Its id."""
+        return self._run.execution
+
     # -- the loop ---------------------------------------------------------------------------------
 
     def go(self, execution: Execution, inputs: Mapping[str, object]) -> Outcome:
