@@ -92,6 +92,29 @@ def test_an_effect_that_nobody_registered_is_told_before_anything_is_done(folder
     assert not (folder / ".vesper" / "journal.db").exists()
 
 
+def test_a_secret_that_is_not_there_is_told_before_anything_is_done(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VESPER_SECRET_PLACE_OF_GREETINGS", raising=False)
+    text = NODE.replace("filesystem.write.greetings]", "filesystem.write.greetings, secrets.read.place_of_greetings]")
+    text = text.replace("flow:\n", "flow:\n  - {step: place, operation: secret, name: place_of_greetings}\n")
+    text = text.replace(
+        "custom\n    name: greeting_of_the_day\n    request: [name]\n    effect: read\n    returns: string",
+        "compute\n    value: name",
+    )
+    text = text.replace("effect.call.greeting_of_the_day, ", "")
+    (folder / "nodes" / "greet_v1.vsp").write_text(text, encoding="utf-8")
+    settings(folder)
+    (folder / "vesper.toml").write_text(GRANTS.replace('"effect.*"', '"secrets.*"'), encoding="utf-8")
+    words = ["run", "greet", "-i", "event_id=e", "-i", "name=ann"]
+    done = invoke(*words)
+    assert done.exit_code == 1
+    assert "the variable VESPER_SECRET_PLACE_OF_GREETINGS is not set" in done.stderr
+    assert not (folder / ".vesper" / "journal.db").exists()
+    monkeypatch.setenv("VESPER_SECRET_PLACE_OF_GREETINGS", "behind the door")
+    assert invoke(*words).exit_code == 0
+
+
 def test_a_module_beside_the_settings_is_found_by_the_installed_command(folder: Path) -> None:
     settings(folder, '[effects]\nmodules = ["greetings_of_ours"]\n')
     (folder / "greetings_of_ours.py").write_text(MODULE, encoding="utf-8")

@@ -147,12 +147,13 @@ class Job:
     def _read(self, path: Path) -> dict[str, Any]:
         """What `state.json` says. A person may have touched it: what is no state is refused before anything is run."""
         try:
-            state: object = json.loads(path.read_text(encoding="utf-8"))
+            state: Any = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise BatchError(f"{path} is damaged ({error}): leave --resume away to begin anew") from None
         match state:
             case {"of": dict(), "start": str(), "done": [*done]} if all(map(_is_done, done)):
-                return state
+                found: dict[str, Any] = state
+                return found
             case _:
                 raise BatchError(f"{path} is damaged: leave --resume away to begin anew")
 

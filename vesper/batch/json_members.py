@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from json.decoder import scanstring
 
 from vesper.spec.json_value import has_surrogate
 
@@ -35,7 +34,7 @@ def cut_out(line: str, names: Sequence[str]) -> tuple[str, list[str | None]]:
 
 def _kept(value: str) -> str | None:
     if value.startswith('"'):
-        text = str(scanstring(value, 1)[0])
+        text = str(_decode(value)[0])
         return value if has_surrogate(text) else text  # half of a pair of escapes is no text that a column could hold
     return None if value == "null" else value
 
@@ -51,7 +50,7 @@ def _members(line: str) -> list[tuple[str, str, str]]:
         begin = at
         if line[at] != '"':
             raise ValueError("no name")
-        name, at = scanstring(line, at + 1)
+        name, at = _decode(line, at)
         at = _skip(line, at)
         if line[at] != ":":
             raise ValueError("no colon")

@@ -39,10 +39,10 @@ def check_can_finish(settings: Config, otherwise: str) -> None:
         )
 
 
-def check_effects(host: Host, compiled: Compiled) -> None:
-    """Without the application's own effects an execution cannot be finished here."""
+def check_equipped(host: Host, compiled: Compiled) -> None:
+    """Without the application's own effects, and without the secrets, an execution cannot be finished here."""
     try:
-        host.check_registered(plans_of(compiled))
+        host.check_equipped(compiled.node, plans_of(compiled))
     except ConfigError as problem:
         raise click.ClickException(f"{problem}. Nothing was written; --later writes it down for who has them") from None
 

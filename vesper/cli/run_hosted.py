@@ -16,8 +16,8 @@ from vesper.engines.outcome import Denied, Failed, Outcome
 from vesper.host.host import Host, Prepared
 from vesper.host.recording import NotRecorded, Recorder
 from vesper.host.running import InDoubt, Running
-from vesper.journal.entry import Kind
-from vesper.journal.journal import JournalError, Stored
+from vesper.journal.entry import Kind, Stored
+from vesper.journal.journal import JournalError
 from vesper.migration.follow.following import Followed, follow
 
 
@@ -69,10 +69,10 @@ def run_hosted(
     with host_or_exit(config) as real:
         try:
             host = real if record is None else Recorder(real, record)
+            prepared = host.prepare(compiled, programs[leader], leader)
+            if not prepared.refused:  # otherwise it does nothing anyway
+                real.check_equipped(compiled.node, prepared.plans)
             try:
-                prepared = host.prepare(compiled, programs[leader], leader)
-                if not prepared.refused:  # otherwise it does nothing anyway
-                    real.check_registered(prepared.plans)
                 ran = host.run(prepared, inputs, now, limits, begun.append)
             except NotRecorded as problem:
                 if problem.ran is None:
@@ -96,7 +96,7 @@ def run_hosted(
 
 
 def _interrupted(begun: Sequence[Running]) -> str:
-    """What is left of a run that somebody stopped. Before its first commit nothing was changed, and no journal has it."""
+    """What is left of a run that somebody stopped. Before its first commit nothing was changed, and nobody knows it."""
     left = next((each.execution for each in begun if each.has_committed), None)
     if left is None:
         return "interrupted before anything was changed"

@@ -27,6 +27,7 @@ VARIABLE = "VESPER_CONFIG"
 _LARGEST = 1 << 20
 _PASSWORD = re.compile(r"(://[^/@\s]*:)[^/@\s]+@")
 _CENTURY = 36_500 * 86_400
+_POLICY_PREFIX = "vesper:policy:"
 _TOP = "settings"
 """What tables call the whole file before its name is known; never shown."""
 
@@ -56,7 +57,7 @@ class RecoverySettings:
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
     url: str = "memory:"
-    prefix: str = "vesper:policy:"
+    prefix: str = _POLICY_PREFIX
     on_store_failure: Literal["local", "refuse"] = "local"
 
 
@@ -231,7 +232,7 @@ def _recovery(table: Table) -> RecoverySettings:
 def _policies(table: Table) -> PolicySettings:
     found = PolicySettings(
         table.text("url", "memory:"),
-        table.text("prefix", PolicySettings.prefix),
+        table.text("prefix", _POLICY_PREFIX),
         "refuse" if table.choice("on_store_failure", ("local", "refuse"), "local") == "refuse" else "local",
     )
     table.done()

@@ -40,6 +40,7 @@ from vesper.host.plans import Plans, plans_of
 from vesper.host.recovering import Deferred
 from vesper.host.running import InDoubt, Running, fault
 from vesper.ir.decode import decode
+from vesper.ir.nodes import Node
 from vesper.journal.entry import Definition, Kind
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
@@ -182,9 +183,14 @@ class Host:
                 hosted_by(self)
         return found
 
-    def check_registered(self, plans: Plans) -> None:
-        """That the application's own effects that a node asks for are registered by now. Raises `ConfigError`."""
-        self._performers.check_registered(plans.requests.values())
+    def check_equipped(self, node: Node, plans: Plans) -> None:
+        """That the application's own effects that a node asks for are registered by now, and that the secrets that it
+        needs can be had. Raises `ConfigError`."""
+        requests = plans.requests.values()
+        self._performers.check_registered(requests)
+        prefix = "secrets.read."
+        names = [each.removeprefix(prefix) for each in needed(node, plans) if each.startswith(prefix)]
+        self._performers.check_secrets(requests, names)
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -393,7 +399,7 @@ class Host:
             if chosen not in ENGINES:
                 raise EngineUnavailable(f"there is no engine `{chosen}` here; the engines are {', '.join(ENGINES)}")
             prepared = self.prepare(compiled, ENGINES[chosen].load(compiled), chosen)
-        self.check_registered(prepared.plans)
+        self.check_equipped(compiled.node, prepared.plans)
         run = self.journal.take_over(summary.execution, chosen)
         if is_lost:
             for tell in self.on_lost:

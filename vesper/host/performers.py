@@ -160,6 +160,28 @@ class Performers(Mapping[str, Performer]):
             if problem is not None:
                 raise ConfigError(self._where(), problem)
 
+    def check_secrets(self, plans: Iterable[Plan], names: Iterable[str]) -> None:
+        """That these secrets can be had, and those of the providers and databases that these requests go to. Raises
+        `ConfigError`. For a process that finishes the run of another: a request that may have been performed would fail
+        here because a secret is missing, and be taken for one that was not."""
+        parts, needed = self._config.parts, set(names)
+        for plan in plans:
+            if plan.effect in self._instead:
+                continue
+            if plan.effect == "http_request" and plan.target in parts.providers:
+                needed |= parts.providers[plan.target].secret_names()
+            database = self._database_of(plan.effect, plan.target)
+            settings = None if database is None else parts.databases.get(database)
+            if settings is not None and settings.password_secret is not None:
+                needed.add(settings.password_secret)
+        for name in sorted(needed):
+            try:
+                self.secrets.text(name)
+            except EffectFailed as failure:
+                raise ConfigError(
+                    self._where(), f"a secret that is needed cannot be had here: {failure.message}"
+                ) from None
+
     def _where(self, setting: str = "") -> str:
         """The file that a message is about, and the setting in it."""
         if self._config.path is None:
