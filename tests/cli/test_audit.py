@@ -315,3 +315,15 @@ def test_a_log_that_cannot_be_exported_leaves_no_file(audited: Place) -> None:
         assert done.stderr.startswith("Error: ")
     assert not list(audited.folder.glob("*audit*"))
     assert invoke("audit", "list").exit_code == 1
+
+
+def test_a_file_is_written_as_its_name_says(audited: Place) -> None:
+    for name, arguments, is_csv in (
+        ("log.csv", [], True),
+        ("log.jsonl", [], False),
+        ("log.txt", [], False),
+        ("other.csv", ["--format", "jsonl"], False),
+    ):
+        assert invoke("audit", "export", "-o", name, *arguments).exit_code == 0
+        assert (audited.folder / name).read_bytes().startswith(b"{") is not is_csv
+        assert invoke("audit", "verify", "--file", name).exit_code == 0

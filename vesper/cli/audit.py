@@ -168,9 +168,13 @@ def _verify(log: AuditLog, what: str) -> None:
 @command.command("export")
 @journal_options
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file; - is standard output.")
-@click.option("--format", "style", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
-def export_command(config: Path | None, dsn: str | None, output: Path | None, style: str) -> None:
+@click.option(
+    "--format", "style", type=click.Choice(["jsonl", "csv"]), help="csv where OUTPUT ends so, jsonl unless said."
+)
+def export_command(config: Path | None, dsn: str | None, output: Path | None, style: str | None) -> None:
     """Write the whole log to a file that can be checked on its own: `vesper audit verify --file FILE`."""
+    if style is None:
+        style = "csv" if output is not None and output.suffix.lower() == ".csv" else "jsonl"
     with the_journal(config, dsn) as journal:
         if output is None or str(output) == "-":
             stream = sys.stdout.buffer
