@@ -11,7 +11,7 @@ import pytest
 import vesper
 from tests.host.custom_world import Died, World, acting, dies, host_of, settings
 from tests.host.small import host_in, node_from
-from vesper.effects.performer import Ask
+from vesper.effects.performer import Ask, EffectFailed
 from vesper.engines.outcome import Denied, Returned
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
@@ -370,3 +370,22 @@ def test_a_run_is_not_taken_over_by_who_lacks_its_secrets(
         assert found.outcome is None
         assert "a secret that is needed cannot be had here: there is no secret `shop_key`" in found.why
         assert kinds(host, found.execution) == ["START", "INTENT sent"]
+
+
+@pytest.mark.parametrize(
+    "code, may_have_happened", [("unavailable", True), ("timeout", True), ("effect_failed", False)]
+)
+def test_a_repeat_that_is_not_answered_says_nothing_about_the_first(
+    tmp_path: Path, code: str, may_have_happened: bool
+) -> None:
+    def fails(_ask: Ask) -> object:
+        raise EffectFailed(code, "not now")
+
+    world = World(first=dies)
+    left(tmp_path, world, "first", effect_class="txn")
+    world.does["first"] = fails
+    with host_of(settings(tmp_path), world) as host:
+        (found,) = host.recover()
+        entries = [each.entry for each in host.journal.read(found.execution).entries]
+    (failed,) = [each for each in entries if each.kind is Kind.FAILED]
+    assert (failed.body["code"], failed.body["may_have_happened"]) == (code, may_have_happened)
