@@ -46,7 +46,7 @@ def test_subscribers_get_what_runs_publish(tmp_path: Path, settings: dict[str, A
         tell(event_id="e1", text="first")  # a repeat under the same key is no second event
     # Closing waits for what is on its way.
     assert gone == []
-    assert [(each.topic, each.payload, each.id) for each in got] == [("news", {"text": "first"}, first.value["told"])]
+    assert [(each.topic, each.payload, each.id) for each in got] == [("news", {"text": "first"}, first["told"])]
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,8 @@ def _run_routed(
     """As a service runs it. What is compared is compared before the command ends, so that it can say so."""
     from vesper.cli.run_routed import AUTO, routed
 
-    execution, why = None, ()
+    execution: str | None = None
+    why: tuple[str, ...] = ()
     with routed(compiled, config) as run:
         if compiled.node.is_pure() and compiled.node.grants.audit == "none":
             outcome = run.program.call(inputs, now, limits)
