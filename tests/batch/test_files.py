@@ -229,6 +229,24 @@ def test_a_folder_that_no_batch_filled_is_let_be(folder: Path) -> None:
     assert mine.read_text(encoding="utf-8") == "precious"
 
 
+def test_two_processes_do_not_write_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, out = given_file(folder, "parquet", payments(10, is_fine=True)), folder / "out.parquet"
+    second: list[Result] = []
+    original = files.write_part
+
+    def meanwhile(part: Path, table: pa.Table, kind: str) -> None:
+        if not second:
+            second.append(run("--batch", path, "-o", out))
+        original(part, table, kind)
+
+    monkeypatch.setattr(job, "write_part", meanwhile)
+    first = run("--batch", path, "-o", out)
+    assert first.exit_code == 0, first.output
+    assert second[0].exit_code == 1
+    assert "another process is writing" in second[0].output
+    assert parquet.read_table(out).num_rows == 10
+
+
 def test_a_folder_is_not_written_over(folder: Path) -> None:
     path, out = given_file(folder, "parquet", payments(3, is_fine=True)), folder / "out.csv"
     out.mkdir()

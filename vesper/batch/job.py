@@ -7,12 +7,15 @@ the end the parts become one file, and the folder goes.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,13 +71,28 @@ class Job:
         source = open_source(self.source)
         if self.out.is_dir():
             raise BatchError(f"{self.out} is a folder: name a file to write")
-        state = self._begun(is_resumed)
+        with self._claimed():
+            state = self._begun(is_resumed)
+            try:
+                return self._done(source, state, kind, tell)
+            except BatchError:
+                if not state["done"]:  # there is nothing to go on with
+                    shutil.rmtree(self.folder, ignore_errors=True)
+                raise
+
+    @contextmanager
+    def _claimed(self) -> Iterator[None]:
+        """The folder for this job alone, as long as it lasts: beginning anew empties it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            return self._done(source, state, kind, tell)
-        except BatchError:
-            if not state["done"]:  # there is nothing to go on with
-                shutil.rmtree(self.folder, ignore_errors=True)
-            raise
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BatchError(f"another process is writing {self.out}: let it come to its end, or stop it") from None
+            yield
+        finally:
+            os.close(handle)
 
     def _done(self, source: Source, state: dict[str, Any], kind: str, tell: Callable[[Progress], None]) -> Progress:
         progress = Progress(total=source.rows)
@@ -131,15 +149,15 @@ class Job:
             if lost is not None:
                 raise BatchError(f"{self._part(lost, kind)} is gone: leave --resume away to begin anew")
             return state
-        if self.folder.is_dir():
-            foreign = next((each.name for each in self.folder.iterdir() if not _OURS.fullmatch(each.name)), None)
-            if foreign is not None:
-                raise BatchError(
-                    f"{self.folder} is where the parts of {self.out.name} would stand, and `{foreign}` in it is of no "
-                    "batch: move it away, or write to another file"
-                )
-            shutil.rmtree(self.folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        there = list(self.folder.iterdir())
+        foreign = next((each.name for each in there if not _OURS.fullmatch(each.name)), None)
+        if foreign is not None:
+            raise BatchError(
+                f"{self.folder} is where the parts of {self.out.name} would stand, and `{foreign}` in it is of no "
+                "batch: move it away, or write to another file"
+            )
+        for each in there:
+            each.unlink()
         state = {"of": same, "start": self.start, "done": []}
         self._write(state)
         return state
