@@ -91,6 +91,17 @@ def test_all_topics_need_not_be_granted_where_two_are_used(folder: Path) -> None
     assert "events.publish.*" not in told["required"]
 
 
+def test_what_is_granted_and_nowhere_is_told(folder: Path) -> None:
+    assert said(folder, PARTICULAR, "shipment_notice")["shipment_notice_v1"]["missing"] is None
+    (folder / "vesper.toml").write_text(PARTICULAR + PARTS.replace("mailer", "mialer"), encoding="utf-8")
+    done = invoke("nodes", "capabilities", "shipment_notice")
+    assert (
+        "  not configured: shipment_notice_v1 asks for `http_request`, and there is no [providers.mailer]"
+        in done.stdout
+    )
+    assert "did you mean `mialer`" in done.stdout
+
+
 def test_a_grant_for_nobody_is_noted(folder: Path) -> None:
     (folder / "vesper.toml").write_text('[[grants]]\nnodes = ["chekout"]\nallow = ["*"]\n', encoding="utf-8")
     done = invoke("nodes", "capabilities", "payment_decision")

@@ -4,7 +4,7 @@ different things."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ import click
 
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.effects.settings import ConfigError
-from vesper.host.config import find_config, read_config
+from vesper.host.config import Config, find_config, read_config
 from vesper.host.grants import Grant, Judgement
+from vesper.host.performers import Performers
 from vesper.host.permissions import judged, needed
-from vesper.host.plans import MachineConflict, plans_of
+from vesper.host.plans import MachineConflict, Plans, plans_of
 from vesper.ir.nodes import Node
 from vesper.spec.node_id import split_node_id
 from vesper.spec.values import printable
@@ -38,6 +39,8 @@ class _May:
     node: Node
     needed: Mapping[str, Sequence[str]]
     judged: Mapping[str, Judgement]
+    missing: str | None
+    """What is granted and cannot be asked all the same, because nothing says where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,10 @@ def report(nodes: Mapping[str, Node | None], wanted: Sequence[str], config: Path
     """Judges the nodes that are wanted, all where none is named."""
     settings = config or find_config()
     try:
-        grants = () if settings is None else read_config(settings).grants
+        read = None if settings is None else read_config(settings)
     except ConfigError as problem:
         raise click.ClickException(str(problem)) from None
+    grants = () if read is None else read.grants
     found: dict[str, _May | None] = {}
     for name in _chosen(nodes, wanted):
         node = nodes[name]
@@ -70,8 +74,19 @@ def report(nodes: Mapping[str, Node | None], wanted: Sequence[str], config: Path
             plans = plans_of(whole)
         except MachineConflict as problem:
             raise click.ClickException(str(problem)) from None
-        found[name] = _May(whole.node, needed(whole.node, plans), judged(whole.node, plans, grants))
+        said = judged(whole.node, plans, grants)
+        is_granted = read is not None and all(each.is_allowed for each in said.values())
+        missing = _missing(read, plans, name) if read is not None and is_granted else None
+        found[name] = _May(whole.node, needed(whole.node, plans), said, missing)
     return Report(found, grants, settings, tuple(nodes))
+
+
+def _missing(settings: Config, plans: Plans, node_id: str) -> str | None:
+    try:
+        Performers(replace(settings, path=None, modules=()), {}).check_targets(plans.targets, node_id)
+    except ConfigError as problem:
+        return str(problem).removeprefix(f"{problem.where}: ")
+    return None
 
 
 def _whole(node: Node, nodes: Mapping[str, Node | None]) -> _Whole | None:
@@ -113,6 +128,7 @@ def as_json(said: Report) -> dict[str, Any]:
             "declared": list(may.node.grants.required),
             "denied": list(may.node.grants.denied),
             "granted": {each: {"allowed": one.is_allowed, "why": one.why} for each, one in may.judged.items()},
+            "missing": may.missing,
         }
         for name, may in said.nodes.items()
     }
@@ -129,6 +145,8 @@ def lines(said: Report) -> Iterator[str]:
             if said.settings is not None:
                 one = may.judged[capability]
                 yield f"    {'' if one.is_allowed else 'no: '}{one.why}"
+        if may.missing is not None:
+            yield f"  not configured: {may.missing}"
         wider = [word for word in may.node.grants.required if word not in may.needed]
         if wider:
             yield f"  asks for: {', '.join(wider)}"
