@@ -353,3 +353,30 @@ def test_lists_and_maps_are_written_as_json_has_them(folder: Path, kind: str) ->
     assert row["list"] == ["1.10", "2"]
     assert row["names"] == {"a": 3}
     assert row["days"] == [[3, "2026-11-16"]]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "csv", "jsonl"])
+def test_how_far_it_is_is_known_of_every_file(folder: Path, kind: str) -> None:
+    path = given_file(folder, kind, payments(2_000, is_fine=True))
+    shares: list[float] = []
+    node = vesper.load("payment_decision", nodes=NODES, engine="interp")
+
+    def runs(source: files.Source, table: pa.Table, start: str) -> pa.Table:
+        return node.run_batch(
+            pa.table({"amount": ["1"], "balance": ["2"], "currency": ["USD"], "country": ["DE"], "user_age_days": [1]})
+        )
+
+    asked = job.Job(path, folder / "out.csv", "n", "h", {}, "2026-11-16T00:00:00Z", runs, rows_a_part=500)
+    asked.do(False, lambda progress: shares.append(progress.share))
+    assert shares[0] == 0.0
+    assert shares[-1] == 1.0
+    assert shares == sorted(shares)
+    assert len(shares) == 6
+
+
+def test_a_line_that_is_no_text_is_named(folder: Path) -> None:
+    path = folder / "given.jsonl"
+    path.write_bytes(b'{"amount": 1}\n\xff\n')
+    ran = run("--batch", path, "-o", folder / "out.csv")
+    assert ran.exit_code == 1
+    assert "given.jsonl: line 2 is not UTF-8: invalid start byte at byte 1" in ran.output

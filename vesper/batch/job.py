@@ -41,7 +41,8 @@ class Progress:
     rows: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     """By kind and code: `failed bad_input`."""
-    total: int | None = None
+    share: float = 0.0
+    """How much of the file was read, from 0 to 1."""
     resumed: int = 0
     """How many of the rows an earlier run had done."""
 
@@ -95,11 +96,12 @@ class Job:
             os.close(handle)
 
     def _done(self, source: Source, state: dict[str, Any], kind: str, tell: Callable[[Progress], None]) -> Progress:
-        progress = Progress(total=source.rows)
+        progress = Progress()
         for done in state["done"]:
             progress.rows += done["rows"]
             progress.errors.update(done["errors"])
         progress.resumed = progress.rows
+        progress.share = progress.rows / source.rows if source.rows else 0.0
         tell(progress)
         for table in source.parts(progress.rows, self.rows_a_part):
             answer = self.run(source, table, state["start"])
@@ -109,7 +111,10 @@ class Job:
             self._write(state)
             progress.rows += table.num_rows
             progress.errors.update(errors)
+            progress.share = progress.rows / source.rows if source.rows else source.read.share
             tell(progress)
+        progress.share = 1.0
+        tell(progress)
         join_parts([self._part(number, kind) for number in range(len(state["done"]))], self.out, kind)
         shutil.rmtree(self.folder)
         return progress

@@ -185,12 +185,8 @@ class _Bar:
         self.last = now
         speed = (progress.rows - progress.resumed) / max(now - self.began, 1e-9)
         failed = sum(progress.errors.values())
-        if progress.total:
-            done = progress.rows / progress.total
-            filled = int(done * _WIDTH)
-            head = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done:4.0%}  "
-        else:
-            head = ""
+        filled = int(progress.share * _WIDTH)
+        head = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {progress.share:4.0%}  "
         text = f"{head}{_rows(progress.rows)}, {failed:,} with errors, {speed:,.0f} rows/s"
         # A line that wraps is not wiped away by the next one.
         width = shutil.get_terminal_size().columns - 1
