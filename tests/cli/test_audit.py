@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.journalled import Place, a_place, invoke, node_text
+from tests.support.servers import free_port
 from vesper.journal.audit import FIRST, audit_hash
 
 KEY = "a secret of the audit log"
@@ -48,13 +49,25 @@ def test_the_newest_come_first_with_what_they_say(audited: Place) -> None:
     assert "--limit shows more" in said
 
 
+def test_a_node_that_no_line_is_of_is_told(audited: Place) -> None:
+    done = invoke("audit", "list", "--node", "chrage")
+    assert done.exit_code == 1
+    assert "no line of the audit log is of a node `chrage`; did you mean `charge`" in done.stderr
+
+
+def test_a_server_that_is_away_is_no_change_of_the_log(place: Place) -> None:
+    done = invoke("audit", "verify", "--journal", f"postgresql://127.0.0.1:{free_port()}/nobody")
+    assert done.exit_code == 1
+    assert "cannot be reached" in done.stderr
+    assert "not what was written" not in done.output
+
+
 def test_a_list_of_some(audited: Place) -> None:
     audited.run(node_text("refund_v2", audit="basic"), "eve")
     for arguments, expected in (
         ([], [7, 6, 5, 4, 3, 2, 1]),
         (["--node", "refund"], [7]),
         (["--node", "charge_v1", "--limit", "2"], [6, 5]),
-        (["--node", "nobody"], []),
         (["--since", "1h"], [7, 6, 5, 4, 3, 2, 1]),
         (["--since", "2100-01-01"], []),
     ):
@@ -302,3 +315,15 @@ def test_a_log_that_cannot_be_exported_leaves_no_file(audited: Place) -> None:
         assert done.stderr.startswith("Error: ")
     assert not list(audited.folder.glob("*audit*"))
     assert invoke("audit", "list").exit_code == 1
+
+
+def test_a_file_is_written_as_its_name_says(audited: Place) -> None:
+    for name, arguments, is_csv in (
+        ("log.csv", [], True),
+        ("log.jsonl", [], False),
+        ("log.txt", [], False),
+        ("other.csv", ["--format", "jsonl"], False),
+    ):
+        assert invoke("audit", "export", "-o", name, *arguments).exit_code == 0
+        assert (audited.folder / name).read_bytes().startswith(b"{") is not is_csv
+        assert invoke("audit", "verify", "--file", name).exit_code == 0

@@ -71,3 +71,12 @@ def test_results_are_said_with_their_settings_and_a_redis_that_is_away(folder: P
     said("clear", "--level", "l3", exit_code=1)
     (folder / "vesper.toml").write_text("[cache.results]\nnods = []\n")
     assert "no such setting" in said("stats", exit_code=1)
+
+
+def test_the_settings_can_be_named(folder: Path) -> None:
+    (folder / "other.toml").write_text('[cache.results]\nnodes = ["quote"]\nttl = "7s"\n', encoding="utf-8")
+    assert json.loads(said("stats", "--format", "json"))["l3"].get("ttl") != 7.0
+    assert json.loads(said("stats", "--config", "other.toml", "--format", "json"))["l3"]["ttl"] == 7.0
+    said("clear", "--config", "other.toml")
+    (folder / "other.toml").write_text("[cache.reslts]\n", encoding="utf-8")
+    assert "did you mean `results`?" in said("stats", "--config", "other.toml", exit_code=1)

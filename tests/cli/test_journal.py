@@ -16,6 +16,7 @@ import pytest
 from tests.support.journalled import Place, a_place, compiled_node, invoke, node_text
 from tests.support.servers import Postgres, free_port
 from vesper.cli.journal import _with_progress
+from vesper.effects.custom import effect, registered, unregister
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
 from vesper.journal.entry import Entry, Kind
@@ -461,6 +462,19 @@ def test_a_run_that_asks_for_something_else_cannot_be_resolved(place: Place) -> 
     assert "please report it" in done.stderr
 
 
+def test_what_an_earlier_master_key_wrapped_stays_readable(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VESPER_SECRET_FIRST_KEY", "the first key of all")
+    monkeypatch.setenv("VESPER_SECRET_SECOND_KEY", "the second one")
+    place.settings('key_secret = "first_key"\n')
+    execution = place.run(node_text(sensitive=True))
+    place.settings('key_secret = "second_key"\n')
+    done = invoke("journal", "show", execution, "--reveal")
+    assert done.exit_code == 1
+    assert "among `earlier_key_secrets` under [journal]" in done.stderr
+    place.settings('key_secret = "second_key"\nearlier_key_secrets = ["first_key"]\n')
+    assert 'receipt: "ch_ann"' in invoke("journal", "show", execution, "--reveal").stdout
+
+
 # -- recover --------------------------------------------------------------------------------------
 
 
@@ -482,6 +496,34 @@ def test_recovery_finishes_what_it_may(place: Place) -> None:
     done = invoke("journal", "recover")
     assert done.exit_code == 0
     assert "nothing is left unfinished" in done.stdout
+
+
+def test_recovery_leaves_alone_what_it_lacks_the_effects_for(place: Place) -> None:
+    execution = place.left(node_text(effect_class="keyed"))
+    charge = registered()["keyed_charge"]
+    unregister("keyed_charge")
+    done = invoke("journal", "recover")
+    assert done.exit_code == 1
+    assert "cannot be finished" in done.stdout
+    assert "`keyed_charge`, which nobody registered here" in done.stdout
+    assert kinds(place, execution)[-1] == "INTENT"  # whether it was performed is still for the key to say
+    effect("keyed_charge", effect_class="keyed")(charge.function)
+    assert invoke("journal", "recover").exit_code == 0
+    assert kinds(place, execution)[-1] == "END"
+    assert place.charged == ["bob"]
+
+
+def test_nothing_is_resolved_where_it_cannot_be_finished_for_want_of_effects(place: Place) -> None:
+    execution = place.in_doubt(node_text())
+    before = kinds(place, execution)
+    unregister("known")
+    words = ["journal", "resolve", execution, "charge", "--result", RESULT, "--why", "seen"]
+    done = invoke(*words)
+    assert done.exit_code == 1
+    assert "`known`, which nobody registered here" in done.stderr
+    assert kinds(place, execution) == before
+    assert invoke(*words, "--later").exit_code == 0
+    assert kinds(place, execution)[-1] == "RESOLVED"
 
 
 def test_recovery_of_so_many(place: Place) -> None:

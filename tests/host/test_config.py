@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from vesper.effects.settings import ConfigError
-from vesper.host.config import VARIABLE, config_from, find_config, read_config
+from vesper.host.config import VARIABLE, Config, config_from, find_config, read_config
+from vesper.host.grants import judge
 
 
-def read(tmp_path: Path, text: str) -> object:
+def read(tmp_path: Path, text: str) -> Config:
     path = tmp_path / "vesper.toml"
     path.write_text(text, encoding="utf-8")
     return read_config(path)
@@ -49,6 +50,14 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ('[recovery]\nevery = "99999999999999999999d"\n', 2, "once a day at least"),
         ('[journal]\nlease = "99999999999999999999d"\n', 2, "a day at most"),
         ('[journal]\nretention = "99999999999999999999d"\n', 2, "36,500 days at most"),
+        ('[providers.x]\nbase_ulr = "https://x"\n', 1, "`base_url` is missing: a text; is it meant by `base_ulr`?"),
+        ('[journal]\nretantion = "30d"\n', 2, "did you mean `retention`?"),
+        ('[journal]\nearlier_key_secrets = ["old"]\n', 2, "name it as `key_secret`"),
+        ('[cach.results]\nnodes = ["a"]\n', 1, "did you mean `cache`?"),
+        ('[events]\nurl = "memory:"\ndatabase = "main"\n', 3, "there is no [databases.main] for the outbox"),
+        ('[topics.sold]\nurl = "memory:"\ndatabase = "main"\n', 3, "there is no [databases.main] for the outbox"),
+        ('[[grants]]\nnodes = ["a"]\ndeny = ["filesystm"]\n', 3, "`filesystm` is no capability"),
+        ('[[grants]]\nnodes = ["a"]\nallow = ["filesystem"]\n', 3, "`filesystem` is no capability"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
@@ -58,6 +67,18 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, 
     assert f"vesper.toml:{line}: " in message
     assert said in message
     assert message.splitlines()[-1].strip(" |").strip("^") == ""
+
+
+def test_a_prefix_denies_all_below_it(tmp_path: Path) -> None:
+    text = '[[grants]]\nnodes = ["*"]\nallow = ["*"]\ndeny = ["filesystem", "database.write"]\n'
+    grants = read(tmp_path, text).grants
+    for capability, is_allowed in (
+        ("filesystem.write.reports", False),
+        ("filesystem.read.reports", False),
+        ("database.write.orders", False),
+        ("database.read.orders", True),
+    ):
+        assert judge(capability, "n_v1", ["*"], [], grants).is_allowed is is_allowed
 
 
 def test_what_is_no_toml_or_no_file_is_said(tmp_path: Path) -> None:

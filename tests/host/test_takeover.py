@@ -10,13 +10,14 @@ import pytest
 
 import vesper
 from tests.host.custom_world import Died, World, acting, dies, host_of, settings
-from vesper.effects.performer import Ask
+from tests.host.small import host_in, node_from
+from vesper.effects.performer import Ask, EffectFailed
 from vesper.engines.outcome import Denied, Returned
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
 from vesper.host.running import Running
 from vesper.journal.entry import Kind
-from vesper.journal.journal import NotTaken, Status
+from vesper.journal.journal import NotTaken, Status, open_journal
 from vesper.migration.follow.following import follow
 
 DETAILED = "  audit_level: detailed\n"
@@ -315,3 +316,76 @@ def test_inputs_that_are_no_values_are_bad_inputs(tmp_path: Path) -> None:
             assert (outcome.error.kind, outcome.error.code) == ("failed", "bad_input")
         assert world.asked == []
         assert host.journal.find() == []
+
+
+PROVIDED = """
+node_id: provided_v1
+type: event_handler
+intent: Ask a provider that wants a credential
+inputs:
+  event_id: string
+outputs:
+  success: {status: string}
+flow:
+  - step: sent
+    operation: external_api_call
+    provider: shop
+    method: POST
+    endpoint: /orders
+    effect: keyed
+    expect: {status: string}
+    on_error:
+      any: {value: "{status: 'failed'}"}
+  - operation: return
+    success: {status: sent.status}
+security:
+  capabilities_required: [network.http_client.shop]
+"""
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+def test_a_run_is_not_taken_over_by_who_lacks_its_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """What may have been sent is not taken for what failed, because a secret is not where it is finished."""
+    monkeypatch.delenv("VESPER_SECRET_SHOP_KEY", raising=False)
+    shop = {"base_url": "https://shop.example", "auth": {"value": "Bearer {secret:shop_key}"}}
+    settings = {"providers": {"shop": shop}}
+    dsn = f"sqlite:{tmp_path / 'journal.db'}"
+
+    class Shop(World):
+        def perform(self, ask: Ask) -> object:
+            self.asked.append(ask.path)
+            raise Died
+
+    world = Shop()
+    journal = open_journal(dsn, owner="another machine", lease_seconds=0.01)
+    with pytest.raises(Died):
+        node_from(
+            PROVIDED, tmp_path, host_in(tmp_path, settings, journal=journal, performers={"http_request": world}), engine
+        )(event_id="e")
+    time.sleep(0.03)
+    with host_in(tmp_path, settings) as host:
+        (found,) = host.recover()
+        assert found.outcome is None
+        assert "a secret that is needed cannot be had here: there is no secret `shop_key`" in found.why
+        assert kinds(host, found.execution) == ["START", "INTENT sent"]
+
+
+@pytest.mark.parametrize(
+    "code, may_have_happened", [("unavailable", True), ("timeout", True), ("effect_failed", False)]
+)
+def test_a_repeat_that_is_not_answered_says_nothing_about_the_first(
+    tmp_path: Path, code: str, may_have_happened: bool
+) -> None:
+    def fails(_ask: Ask) -> object:
+        raise EffectFailed(code, "not now")
+
+    world = World(first=dies)
+    left(tmp_path, world, "first", effect_class="txn")
+    world.does["first"] = fails
+    with host_of(settings(tmp_path), world) as host:
+        (found,) = host.recover()
+        entries = [each.entry for each in host.journal.read(found.execution).entries]
+    (failed,) = [each for each in entries if each.kind is Kind.FAILED]
+    assert (failed.body["code"], failed.body["may_have_happened"]) == (code, may_have_happened)

@@ -7,13 +7,15 @@ by the engine, so that no number is rounded and a cell that does not fit is the 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vesper.batch.errors import BatchError
+from vesper.batch.json_members import cut_out
 from vesper.batch.table import Form
 from vesper.spec.values import scalar_text
 
@@ -53,8 +55,23 @@ class Source:
     form: Form
     rows: int | None
     """How many there are, where the file says so."""
+    schema: pa.Schema
     parts: Callable[[int, int], Iterator[pa.Table]]
-    """So many rows left out, tables of so many rows."""
+    """So many rows left out, tables of so many rows. Of a file without rows one, which has none."""
+    read: Position
+    """How much of it was read, where `rows` says nothing."""
+
+
+@dataclass(slots=True)
+class Position:
+    """How far a file was read, in bytes or in whatever it is counted in."""
+
+    end: int
+    at: int = 0
+
+    @property
+    def share(self) -> float:
+        return min(self.at / self.end, 1.0) if self.end else 1.0
 
 
 def open_source(path: Path) -> Source:
@@ -62,24 +79,35 @@ def open_source(path: Path) -> Source:
     arrow()
     kind = format_of(path)
     try:
-        rows, batches = {"parquet": _parquet, "arrow": _arrow, "csv": _csv, "jsonl": _jsonl}[kind](path)
+        with path.open("rb"):  # what is wrong with the file itself, in the words of the system
+            pass
+        position = Position(path.stat().st_size)
+        opens = {"parquet": _parquet, "arrow": _arrow, "csv": _csv, "jsonl": _jsonl}[kind]
+        rows, schema, batches = opens(path, position)
     except (OSError, ValueError) as error:
-        raise BatchError(f"{path}: {error}") from None
+        raise _unreadable(path, error) from None
 
     def parts(left_out: int, size: int) -> Iterator[pa.Table]:
         try:
-            yield from _in_parts(batches(), left_out, size)
+            yield from _in_parts(batches(), schema, left_out, size)
         except (OSError, ValueError) as error:
-            raise BatchError(f"{path}: {error}") from None
+            raise _unreadable(path, error) from None
 
-    return Source(path, _FORMS[kind], rows, parts)
+    return Source(path, _FORMS[kind], rows, schema, parts, position)
 
 
-def _in_parts(batches: Iterator[pa.RecordBatch], left_out: int, size: int) -> Iterator[pa.Table]:
+def _unreadable(path: Path, error: OSError | ValueError) -> BatchError:
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return BatchError(f"{path}: {said}")
+
+
+def _in_parts(batches: Iterator[pa.RecordBatch], schema: pa.Schema, left_out: int, size: int) -> Iterator[pa.Table]:
     table = arrow().Table
+    is_empty = left_out == 0
     gathered: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
+        is_empty = is_empty and batch.num_rows == 0
         skipped = min(left_out, batch.num_rows)
         left_out -= skipped
         batch = batch.slice(skipped)
@@ -93,25 +121,28 @@ def _in_parts(batches: Iterator[pa.RecordBatch], left_out: int, size: int) -> It
             rows += batch.num_rows
     if gathered:
         yield table.from_batches(gathered)
+    elif is_empty:
+        yield schema.empty_table()
 
 
 Batches = Callable[[], Iterator["pa.RecordBatch"]]
 
 
-def _parquet(path: Path) -> tuple[int | None, Batches]:
+def _parquet(path: Path, _position: Position) -> tuple[int | None, pa.Schema, Batches]:
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
         rows: int = file.metadata.num_rows
+        schema = file.schema_arrow
 
     def batches() -> Iterator[pa.RecordBatch]:
         with parquet.ParquetFile(path) as file:
             yield from file.iter_batches(_ROWS_A_BATCH)
 
-    return rows, batches
+    return rows, schema, batches
 
 
-def _arrow(path: Path) -> tuple[int | None, Batches]:
+def _arrow(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batches]:
     from pyarrow import ipc, memory_map
 
     def is_file() -> bool:
@@ -122,17 +153,21 @@ def _arrow(path: Path) -> tuple[int | None, Batches]:
         with memory_map(str(path)) as source:
             if is_file():
                 with ipc.open_file(source) as reader:
+                    position.end = reader.num_record_batches
                     for place in range(reader.num_record_batches):
+                        position.at = place + 1
                         yield reader.get_batch(place)
             else:
                 with ipc.open_stream(source) as reader:
-                    yield from reader
+                    for batch in reader:
+                        position.at = source.tell()
+                        yield batch
 
-    is_file()
-    return None, batches
+    with memory_map(str(path)) as source, (ipc.open_file if is_file() else ipc.open_stream)(source) as reader:
+        return None, reader.schema, batches
 
 
-def _csv(path: Path) -> tuple[int | None, Batches]:
+def _csv(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batches]:
     from pyarrow import csv, string
 
     def opened(names: list[str]) -> Any:
@@ -147,32 +182,66 @@ def _csv(path: Path) -> tuple[int | None, Batches]:
 
     with opened([]) as reader:
         names: list[str] = reader.schema.names
+    schema = arrow().schema([(name, string()) for name in names])
 
     def batches() -> Iterator[pa.RecordBatch]:
         with opened(names) as reader:
-            yield from reader
+            for batch in reader:
+                # The reader is far ahead of us in its file. A cell has four bytes here that say where it ends, and one
+                # in the file; quotes are left out of account.
+                position.at += batch.nbytes - 3 * batch.num_rows * batch.num_columns
+                yield batch
 
-    return None, batches
+    return None, schema, batches
 
 
-def _jsonl(path: Path) -> tuple[int | None, Batches]:
+def _jsonl(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batches]:
     lib = arrow()
     schema = lib.schema([(_LINES, lib.string())])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with path.open(encoding="utf-8", newline="\n") as file:
+        with path.open("rb") as file:
             lines: list[str] = []
-            for line in file:
-                if line.strip():
-                    lines.append(line.rstrip("\r\n"))
+            for number, raw in enumerate(file, start=1):
+                position.at += len(raw)
+                if raw.strip():
+                    lines.append(_text(raw, number))
                 if len(lines) == _ROWS_A_BATCH:
                     yield lib.record_batch([lib.array(lines, lib.string())], schema=schema)
                     lines = []
             if lines:
                 yield lib.record_batch([lib.array(lines, lib.string())], schema=schema)
 
-    with path.open("rb"):
-        return None, batches
+    return None, schema, batches
+
+
+def _text(raw: bytes, number: int) -> str:
+    try:
+        return raw.rstrip(b"\r\n").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"line {number} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
+
+
+def parted_lines(table: pa.Table, keep: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """Lines of JSON without the members that are kept, and those members as columns of texts."""
+    lib = arrow()
+    lines: list[str] = []
+    columns: list[list[str | None]] = [[] for _ in keep]
+    for line in table.column(_LINES).to_pylist():
+        rest, members = cut_out(line, keep)
+        lines.append(rest)
+        for column, member in zip(columns, members, strict=True):
+            column.append(member)
+    kept = {name: lib.array(column, lib.string()) for name, column in zip(keep, columns, strict=True)}
+    return lib.table({_LINES: lib.array(lines, lib.string())}), lib.table(kept)
+
+
+def with_kept(kept: pa.Table, answer: pa.Table) -> pa.Table:
+    """An answer with the columns that are kept in front."""
+    for name in kept.column_names:
+        if name in answer.column_names:
+            raise BatchError(f"`{name}` is kept, and is an output or the column of errors: it cannot be both")
+    return arrow().table([*kept.columns, *answer.columns], names=[*kept.column_names, *answer.column_names])
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -196,8 +265,9 @@ def write_part(path: Path, table: pa.Table, kind: str) -> None:
             csv.write_csv(flat(table), temporary)
         else:
             with temporary.open("w", encoding="utf-8", newline="\n") as file:
+                row_type = lib.struct(list(table.schema))
                 for row in table.to_pylist():
-                    file.write(json.dumps(_form(row), ensure_ascii=False, separators=(",", ":")) + "\n")
+                    file.write(_json(row, row_type) + "\n")
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):
@@ -239,21 +309,31 @@ def join_parts(parts: list[Path], out: Path, kind: str) -> None:
 
 
 def flat(table: pa.Table) -> pa.Table:
-    """With a column for each part of a record: `error.code`; scalars that CSV has no form for as their texts."""
+    """With a column for each part of a record: `error.code`; what CSV has no form for as its text, lists and maps as
+    their JSON."""
     lib = arrow()
     while any(lib.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
     for place, field in enumerate(table.schema):
-        spelled = lib.types.is_temporal(field.type) or lib.types.is_binary(field.type)
-        if spelled:
-            values = table.column(place).to_pylist()
-            texts = [None if value is None else scalar_text(value) for value in values]
-            table = table.set_column(place, field.name, lib.array(texts, lib.string()))
+        if lib.types.is_nested(field.type):
+            spelled: Callable[[Any], str] = partial(_json, type_=field.type)
+        elif lib.types.is_temporal(field.type) or lib.types.is_binary(field.type):
+            spelled = scalar_text
+        else:
+            continue
+        texts = [None if value is None else spelled(value) for value in table.column(place).to_pylist()]
+        table = table.set_column(place, field.name, lib.array(texts, lib.string()))
     return table
 
 
-def _form(value: Any) -> Any:
-    """A value as JSON has it."""
+def _json(value: Any, type_: pa.DataType) -> str:
+    return json.dumps(_form(value, type_), ensure_ascii=False, separators=(",", ":"))
+
+
+def _form(value: Any, type_: pa.DataType) -> Any:
+    """A value as JSON has it, in the forms that JSON inputs have (docs/spec/values.md): a map with texts for keys is an
+    object, any other a list of pairs."""
+    types = arrow().types
     match value:
         case None | bool() | int() | str():
             return value
@@ -261,10 +341,11 @@ def _form(value: Any) -> Any:
             text = scalar_text(value)
             return value if text not in ("NaN", "Infinity", "-Infinity") else text
         case dict():
-            return {name: _form(each) for name, each in value.items()}
+            return {name: _form(each, type_.field(name).type) for name, each in value.items()}
+        case list() if types.is_map(type_):
+            pairs = [(_form(key, type_.key_type), _form(each, type_.item_type)) for key, each in value]
+            return dict(pairs) if types.is_string(type_.key_type) else [list(pair) for pair in pairs]
         case list():
-            return [_form(each) for each in value]
-        case tuple():
-            return [_form(each) for each in value]
+            return [_form(each, type_.value_type) for each in value]
         case _:
             return scalar_text(value)

@@ -26,7 +26,7 @@ Form = Literal["typed", "spelled", "json"]
 Decimals = Literal["text"] | int | Mapping[str, int] | None
 """How decimals come out: as texts, with so many digits after the point, or as the node and the columns say."""
 
-_MOST_DIGITS = 38
+MOST_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ def _decimals(decimals: Decimals, declared: Declared) -> Literal["text"] | list[
 
 
 def _digits(digits: object) -> int:
-    if type(digits) is not int or not 0 <= digits <= _MOST_DIGITS:
-        raise ValueError(f"decimals has from 0 to {_MOST_DIGITS} digits after the point, not {digits!r}")
+    if type(digits) is not int or not 0 <= digits <= MOST_DIGITS:
+        raise ValueError(f"decimals has from 0 to {MOST_DIGITS} digits after the point, not {digits!r}")
     return digits
 
 

@@ -28,9 +28,11 @@ from vesper.cli.journal_open import (
 )
 from vesper.cli.journal_text import document, number, table, time_text
 from vesper.cli.value_lines import value_lines
+from vesper.diagnostics.suggest import did_you_mean
 from vesper.host.performers import Performers
 from vesper.journal.audit import AuditLog, verify_audit
 from vesper.journal.journal import Journal
+from vesper.spec.node_id import split_node_id
 from vesper.spec.values import printable
 
 
@@ -58,6 +60,8 @@ def list_command(
     """List the lines of the log, the newest first."""
     with the_journal(config, dsn) as journal:
         events = _newest(journal, node, since_us, limit)
+        if node is not None and not events:
+            _check_node(journal, node)
     if style == "json":
         click.echo(document([event_json(each) for each in events]))
         return
@@ -75,6 +79,17 @@ def _newest(journal: Journal, node: str | None, since_us: int | None, limit: int
         if is_wanted and (since_us is None or (isinstance(at_us, int) and at_us >= since_us)):
             kept.append(event)
     return list(reversed(kept))
+
+
+def _check_node(journal: Journal, wanted: str) -> None:
+    """A name that no line has is a slip of the fingers."""
+    known = {str(event.get("node_id", "")) for event in journal.audit_events()} - {""}
+    if not any(is_of_node(each, wanted) for each in known):
+        names = {parts[0] for each in known if (parts := split_node_id(each)) is not None}
+        hint = did_you_mean(wanted, sorted(known | names))
+        raise click.ClickException(
+            f"no line of the audit log is of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else "")
+        )
 
 
 def _lines(events: Sequence[Mapping[str, object]]) -> list[str]:
@@ -121,6 +136,7 @@ def verify_command(config: Path | None, dsn: str | None, exported: Path | None) 
     """
     if exported is None:
         with the_journal(config, dsn) as journal:
+            journal.find(limit=1)  # a server that is away says nothing about the log: nobody is to be alarmed by it
             _verify(journal, "the audit log")
         return
     settings = settings_of(config, dsn)
@@ -152,9 +168,13 @@ def _verify(log: AuditLog, what: str) -> None:
 @command.command("export")
 @journal_options
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file; - is standard output.")
-@click.option("--format", "style", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
-def export_command(config: Path | None, dsn: str | None, output: Path | None, style: str) -> None:
+@click.option(
+    "--format", "style", type=click.Choice(["jsonl", "csv"]), help="csv where OUTPUT ends so, jsonl unless said."
+)
+def export_command(config: Path | None, dsn: str | None, output: Path | None, style: str | None) -> None:
     """Write the whole log to a file that can be checked on its own: `vesper audit verify --file FILE`."""
+    if style is None:
+        style = "csv" if output is not None and output.suffix.lower() == ".csv" else "jsonl"
     with the_journal(config, dsn) as journal:
         if output is None or str(output) == "-":
             stream = sys.stdout.buffer

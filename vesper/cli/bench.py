@@ -114,7 +114,7 @@ def command(
     Of a node without effects `node.call` is timed, a dict in and a dict out. Of one with effects a case is run with
     the answers that it lists: nothing is performed, and what performing takes is not counted.
 
-    Exit codes: 0 fine, 1 an input does not return, or there is none, 2 usage, 3 the engines disagree.
+    Exit codes: 0 fine, 1 an input does not return, 2 usage, or there are no inputs, 3 the engines disagree.
     """
     path = find_node(node, root)
     compiled = compile_or_exit(path)

@@ -25,6 +25,11 @@ _level = click.option(
     multiple=True,
     help="Only this level; may be given several times. Without it, all.",
 )
+_config = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The vesper.toml with [cache.results]; the nearest upwards, unless said.",
+)
 _format = click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
 
 
@@ -40,12 +45,13 @@ def command() -> None:
 
 @command.command()
 @_level
+@_config
 @_format
-def stats(levels: tuple[str, ...], style: str) -> None:
+def stats(levels: tuple[str, ...], config: Path | None, style: str) -> None:
     """Entries, bytes, bounds, hits, misses and evictions of each level."""
     from vesper.api.caches import cache_stats
 
-    found = {name: each for name, each in cache_stats(_settings()).items() if not levels or name in levels}
+    found = {name: each for name, each in cache_stats(_settings(config)).items() if not levels or name in levels}
     if style == "json":
         click.echo(json.dumps(found, indent=2))
         return
@@ -59,8 +65,9 @@ def stats(levels: tuple[str, ...], style: str) -> None:
 
 @command.command()
 @_level
+@_config
 @_format
-def clear(levels: tuple[str, ...], style: str) -> None:
+def clear(levels: tuple[str, ...], config: Path | None, style: str) -> None:
     """Empty the caches. What other processes have in their memory stays there."""
     from vesper.api.caches import LEVELS, clear_caches
     from vesper.cache.results import SharedAway
@@ -68,7 +75,7 @@ def clear(levels: tuple[str, ...], style: str) -> None:
     from vesper.repository.locate import FOLDER
 
     try:
-        removed = clear_caches(levels or LEVELS, _settings())
+        removed = clear_caches(levels or LEVELS, _settings(config))
     except SharedAway as why:
         click.echo(f"the shared results were not removed: {why}", err=True)
         raise SystemExit(WRONG_INPUT) from None
@@ -92,15 +99,14 @@ def _shown(key: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _settings() -> ResultSettings | None:
+def _settings(config: Path | None) -> ResultSettings | None:
     from vesper.effects.settings import ConfigError
     from vesper.host.config import find_config, read_config
 
-    found = find_config()
+    found = config or find_config()
     if found is None:
         return None
     try:
         return read_config(found).results
     except ConfigError as problem:
-        click.echo(str(problem), err=True)
-        raise SystemExit(WRONG_INPUT) from None
+        raise click.ClickException(str(problem)) from None

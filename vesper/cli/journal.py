@@ -201,7 +201,7 @@ def resolve_command(
     STEP is the path that `vesper journal show` gives, such as charge or pay/charge[2]. The result is JSON, read by the
     type that the step declares. Be sure: a step that is said not to be done is done now.
     """
-    from vesper.cli.journal_finish import check_can_finish, finish, quiet_host
+    from vesper.cli.journal_finish import check_can_finish, check_equipped, finish, quiet_host
     from vesper.cli.journal_resolve import checked_code, compiled_of, left_out_text, plan_of, read_result, the_doubt
 
     if (result is not None) + (failed is not None) + not_done != 1:
@@ -216,7 +216,10 @@ def resolve_command(
         recorded = journal.read(the_execution(journal, execution))
         name = recorded.summary.execution
         path = the_doubt(recorded, step).path
-        plan = plan_of(compiled_of(journal, recorded), path)
+        compiled = compiled_of(journal, recorded)
+        plan = plan_of(compiled, path)
+        if not later:
+            check_equipped(host, compiled)
         value, names = (None, []) if result is None else read_result(plan, path, result)
         code = None if failed is None else checked_code(plan, path, failed)
         journal.resolve(name, path, value, code, who, why, not_done)

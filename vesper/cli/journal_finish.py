@@ -10,13 +10,15 @@ from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.journal_resolve import compiled_of
 from vesper.cli.journal_text import words
 from vesper.cli.show import outcome_lines
+from vesper.compiler import Compiled
+from vesper.effects.settings import ConfigError
 from vesper.engines.engine import EngineUnavailable
 from vesper.engines.outcome import DeclaredError, EngineFault, Failed, Outcome, Returned
 from vesper.engines.registry import ENGINES
 from vesper.host.auditing import result_of
 from vesper.host.config import Config
 from vesper.host.host import Host, Recovered
-from vesper.host.plans import MachineConflict
+from vesper.host.plans import MachineConflict, plans_of
 from vesper.journal.journal import NotTaken, Recorded, Summary
 from vesper.spec.values import printable
 
@@ -35,6 +37,14 @@ def check_can_finish(settings: Config, otherwise: str) -> None:
             "there is no vesper.toml from here upwards: nothing is granted, and an execution that is finished without "
             f"grants ends as denied. Name it with --config; {otherwise}"
         )
+
+
+def check_equipped(host: Host, compiled: Compiled) -> None:
+    """Without the application's own effects, and without the secrets, an execution cannot be finished here."""
+    try:
+        host.check_equipped(compiled.node, plans_of(compiled))
+    except ConfigError as problem:
+        raise click.ClickException(f"{problem}. Nothing was written; --later writes it down for who has them") from None
 
 
 def resumed(host: Host, summary: Summary, engine: str | None) -> Recovered:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import getpass
 import re
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,6 +67,13 @@ def settings_of(config: Path | None, dsn: str | None) -> Config:
     found = config or find_config()
     with clean_errors():
         settings = default_config(Path.cwd()) if found is None else read_config(found)
+    secrets = settings.parts.secrets
+    names_code = bool(settings.modules) or (secrets is not None and secrets.function is not None)
+    if names_code and str(settings.folder) not in sys.path:
+        # The modules that the file names may stand beside it. The command has its own folder as the first place to
+        # look, and `python -m vesper` the working directory: neither need be the one of the file. Last, so that
+        # nothing there takes the place of what is installed.
+        sys.path.append(str(settings.folder))
     if dsn is None:
         return settings
     if not dsn.isprintable():

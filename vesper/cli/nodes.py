@@ -253,59 +253,20 @@ def graph_command(root: Path, no_cache: bool, style: str) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The vesper.toml that grants; the nearest upwards, unless said.",
 )
-def capabilities_command(root: Path, no_cache: bool, style: str, config: Path | None) -> None:
-    """Show what each node must be granted to run, which of its steps need it, and whether it is granted here."""
-    from vesper.effects.settings import ConfigError
-    from vesper.host.config import find_config, read_config
-    from vesper.host.grants import judge
-    from vesper.repository.describe import needs
-    from vesper.spec.values import printable
+@click.argument("names", nargs=-1, metavar="[NODE]...")
+def capabilities_command(root: Path, no_cache: bool, style: str, config: Path | None, names: tuple[str, ...]) -> None:
+    """Show what each NODE must be granted to run, which of its steps need it, and whether it is granted here.
 
-    found = config or find_config()
-    try:
-        grants = () if found is None else read_config(found).grants
-    except ConfigError as problem:
-        raise click.ClickException(str(problem)) from None
-    nodes = _nodes(root, no_cache)
-    judged = {
-        name: {
-            capability: judge(capability, node.node_id, node.grants.required, node.grants.denied, grants)
-            for capability in needs(node)
-        }
-        for name, node in nodes.items()
-        if node is not None
-    }
+    Without NODE, of all of them. `pay/charge` is the step `charge` of the node that the step `pay` calls.
+    """
+    from vesper.cli.nodes_capabilities import as_json, lines, report
+
+    said = report(_nodes(root, no_cache), names, config)
     if style == "json":
-        _print_json(
-            {
-                name: None
-                if node is None
-                else {
-                    "required": needs(node),
-                    "denied": list(node.grants.denied),
-                    "granted": {
-                        each: {"allowed": said.is_allowed, "why": said.why} for each, said in judged[name].items()
-                    },
-                }
-                for name, node in nodes.items()
-            }
-        )
+        _print_json(as_json(said))
         return
-    for name, node in nodes.items():
-        required = {} if node is None else needs(node)
-        said = "has errors" if node is None else "" if required else "none"
-        click.echo(f"{printable(name)}  {said}".rstrip())
-        for capability, steps in required.items():
-            click.echo(f"  {capability}  {', '.join(steps) or 'a called node, or the credentials of a provider'}")
-            found_here = judged[name][capability]
-            if found is not None:
-                click.echo(f"    {'' if found_here.is_allowed else 'no: '}{found_here.why}")
-        if node is not None and node.grants.denied:
-            click.echo(f"  never: {', '.join(node.grants.denied)}")
-    if found is None:
-        click.echo("there is no vesper.toml from here upwards: nothing is granted")
-    else:
-        click.echo(f"grants of {found}")
+    for line in lines(said):
+        click.echo(line)
 
 
 @command.command("lock")

@@ -6,7 +6,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,7 +22,7 @@ from vesper.compiler import Compiled
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Limits, Program
-from vesper.engines.outcome import EngineFault, Failed, LimitHit, Outcome, Returned
+from vesper.engines.outcome import Denied, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.engines.registry import ENGINES, PAIR, REFERENCE
 from vesper.spec.errors import ErrorCode
 from vesper.spec.inputs import accept_inputs
@@ -197,7 +197,8 @@ def _run_routed(
     """As a service runs it. What is compared is compared before the command ends, so that it can say so."""
     from vesper.cli.run_routed import AUTO, routed
 
-    execution = None
+    execution: str | None = None
+    why: tuple[str, ...] = ()
     with routed(compiled, config) as run:
         if compiled.node.is_pure() and compiled.node.grants.audit == "none":
             outcome = run.program.call(inputs, now, limits)
@@ -205,14 +206,14 @@ def _run_routed(
             from vesper.cli.run_hosted import run_hosted
 
             ran = run_hosted(compiled, {AUTO: run.program}, inputs, now, limits, config)
-            outcome, execution = ran.outcome, ran.execution
+            outcome, execution, why = ran.outcome, ran.execution, ran.why
     if style == "json":
-        document = _document(compiled, {AUTO: outcome})
+        document = _document(compiled, {AUTO: outcome}, why)
         document |= {"mode": run.mode.value, "divergences": run.divergences}
         click.echo(json_text(document if execution is None else {**document, "execution": execution}))
     else:
         is_error = not isinstance(outcome, Returned)
-        click.echo(_shown(compiled, outcome, inputs, limits), err=is_error)
+        click.echo(_shown(compiled, outcome, inputs, limits, why), err=is_error)
         click.echo("\n" + run.text, err=is_error)
         if execution is not None:
             click.echo(f"execution {execution}", err=is_error)
@@ -266,7 +267,7 @@ def _run_with_effects(
     leader = next(iter(programs))
     difference = next((each.difference for each in ran.followed.values() if each.difference), None)
     if style == "json":
-        document = _document(compiled, {leader: ran.outcome})
+        document = _document(compiled, {leader: ran.outcome}, ran.why)
         document["execution"] = ran.execution
         if is_traced:
             document["trace_id"] = ran.trace_id
@@ -276,8 +277,10 @@ def _run_with_effects(
             document["recorded"] = ran.not_recorded is None
         click.echo(json_text(document))
     else:
-        click.echo(_shown(compiled, ran.outcome, inputs, limits), err=not isinstance(ran.outcome, Returned))
+        click.echo(_shown(compiled, ran.outcome, inputs, limits, ran.why), err=not isinstance(ran.outcome, Returned))
         click.echo(f"\nexecution {ran.execution}", err=not isinstance(ran.outcome, Returned))
+        if ran.trace_id is not None and not isinstance(ran.outcome, Returned | Denied):
+            click.echo(f"`vesper journal show {ran.execution[:18]}` shows what it asked for and what came", err=True)
         if is_traced and ran.trace_id is not None:
             click.echo(f"trace {ran.trace_id}")
         elif is_traced:
@@ -431,7 +434,9 @@ def _from_json(file: TextIO, types: Mapping[str, Type]) -> dict[str, object]:
 # -- output ---------------------------------------------------------------------------------------
 
 
-def _shown(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], limits: Limits) -> str:
+def _shown(
+    compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], limits: Limits, why: Sequence[str] = ()
+) -> str:
     """An outcome for a person; of a limit also who set it and how it is raised."""
     match outcome:
         case LimitHit("fuel"):
@@ -447,15 +452,16 @@ def _shown(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], l
                 "  give more with --seconds, or none to let it run as long as its fuel lasts"
             )
         case _:
-            return outcome_lines(compiled, outcome, inputs)
+            return outcome_lines(compiled, outcome, inputs, why)
 
 
-def _document(compiled: Compiled, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    return {
+def _document(compiled: Compiled, outcomes: Mapping[str, Outcome], why: Sequence[str] = ()) -> dict[str, Any]:
+    document: dict[str, Any] = {
         "node": compiled.node.node_id,
         "semantic_hash": compiled.semantic_hash,
         "outcomes": {name: outcome_json(compiled.node, outcome) for name, outcome in outcomes.items()},
     }
+    return {**document, "why": list(why)} if why else document
 
 
 def _print_json(compiled: Compiled, outcomes: Mapping[str, Outcome], trace_id: str | None = None) -> None:

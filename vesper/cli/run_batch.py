@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from vesper.api.batch import Batch, batch_of
 from vesper.batch import job as jobs
 from vesper.batch.errors import BatchError
 from vesper.batch.job import Progress
-from vesper.batch.table import Decimals, Wanted
+from vesper.batch.table import MOST_DIGITS, Decimals, Wanted
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import compile_or_exit, load_or_exit
 from vesper.cli.show import json_text
@@ -108,6 +109,9 @@ def _out(asked: Asked) -> Path:
         raise click.UsageError("--batch needs -o OUT: the answers of many rows are written into a file")
     if asked.output.resolve() == asked.batch.resolve():
         raise click.UsageError("-o OUT is the file that --batch reads: name another one")
+    twice = next((name for name in asked.keep if asked.keep.count(name) > 1), None)
+    if twice is not None:
+        raise click.UsageError(f"--keep {twice} is given twice")
     return asked.output
 
 
@@ -117,15 +121,22 @@ def _decimals(said: str | None, kind: str) -> Decimals:
         return "text" if kind in ("csv", "jsonl") else None
     if said == "text":
         return "text"
-    if not said.isdecimal():
-        raise click.UsageError(f"--decimals {said}: write a number of digits after the point, or `text`")
+    if not (said.isascii() and said.isdecimal() and len(said) < 4 and int(said) <= MOST_DIGITS):
+        raise click.UsageError(
+            f"--decimals {said}: write a number of digits after the point, from 0 to {MOST_DIGITS}, or `text`"
+        )
     return int(said)
 
 
 def _runner(node: Batch, asked: Asked, decimals: Decimals) -> Any:
+    from vesper.batch.files import parted_lines, with_kept
     from vesper.cli.run import read_start
 
     def run(source: Source, table: pa.Table, start: str) -> pa.Table:
+        if source.form == "json" and asked.keep:
+            lines, kept = parted_lines(table, asked.keep)
+            wanted = Wanted(asked.threads, (), decimals, form=source.form)
+            return with_kept(kept, node.run(lines, wanted, read_start(start)))
         wanted = Wanted(asked.threads, asked.keep, decimals, form=source.form)
         return node.run(table, wanted, read_start(start))
 
@@ -147,12 +158,16 @@ def _summary(progress: Progress, out: Path, seconds: float, style: str) -> None:
         return
     speed = f", {ran / seconds:,.0f} rows/s" if seconds > 0 and ran else ""
     again = f" ({progress.resumed:,} of them before)" if progress.resumed else ""
-    click.echo(f"{progress.rows:,} rows{again} in {seconds:.1f} s{speed}, written to {out}")
+    click.echo(f"{_rows(progress.rows)}{again} in {seconds:.1f} s{speed}, written to {out}")
     if failed:
-        click.echo(f"{failed:,} rows have an error:")
+        click.echo(f"{_rows(failed)} {'has' if failed == 1 else 'have'} an error:")
         width = max(len(f"{count:,}") for count in progress.errors.values())
         for name, count in progress.errors.most_common():
             click.echo(f"  {count:>{width},}  {name}")
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} {'row' if count == 1 else 'rows'}"
 
 
 @dataclass(slots=True)
@@ -170,14 +185,12 @@ class _Bar:
         self.last = now
         speed = (progress.rows - progress.resumed) / max(now - self.began, 1e-9)
         failed = sum(progress.errors.values())
-        if progress.total:
-            done = progress.rows / progress.total
-            filled = int(done * _WIDTH)
-            head = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done:4.0%}  "
-        else:
-            head = ""
-        text = f"{head}{progress.rows:,} rows, {failed:,} with errors, {speed:,.0f} rows/s"
-        click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
+        filled = int(progress.share * _WIDTH)
+        head = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {progress.share:4.0%}  "
+        text = f"{head}{_rows(progress.rows)}, {failed:,} with errors, {speed:,.0f} rows/s"
+        # A line that wraps is not wiped away by the next one.
+        width = shutil.get_terminal_size().columns - 1
+        click.echo(f"\r\x1b[2K{text[:width]}", nl=False, err=True)
 
     def clear(self) -> None:
         if self.is_shown and self.last:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -35,8 +35,8 @@ def span_of(source: SourceFile, place: Place) -> Span:
     return Span(source.offset(place.line, place.column), source.offset(place.end_line, place.end_column))
 
 
-def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object]) -> str:
-    """An outcome for a person, several lines."""
+def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], why: Sequence[str] = ()) -> str:
+    """An outcome for a person, several lines. `why` is what the Host knows of a failed or a denied one."""
     node, source = compiled.node, compiled.source
     match outcome:
         case Returned(value):
@@ -55,10 +55,12 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
             assert at is not None
             place = node.expressions()[at].place
             # A code of an effect or of a called node has no meaning but its own name.
-            footer = [meaning] if (meaning := ERROR_MEANINGS.get(code)) else []
+            footer = [*([meaning] if (meaning := ERROR_MEANINGS.get(code)) else []), *map(printable, why)]
             return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"), (), footer)
         case Denied(capability):
-            return f"error: denied: `{capability}` is not granted"
+            return "\n".join(
+                [f"error: denied: `{capability}` is not granted", *(f"  {printable(each)}" for each in why)]
+            )
         case LimitHit(limit):
             return f"error: limit hit: {limit}"
         case EngineFault(message):

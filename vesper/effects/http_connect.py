@@ -129,7 +129,10 @@ class Connector:
             except OSError as error:
                 problems.append(f"{address}: {error.strerror or error}")
         if refused and not problems:
-            raise AddressRefused(f"`{host}` is at {', '.join(refused[:3])}, where no request may go")
+            hint = ""
+            if any(refusal(ip_address(address), allow_private=True) is None for _, address in addresses):
+                hint = f"; `allow_private_addresses = true` under [providers.{self._settings.name}] lets them"
+            raise AddressRefused(f"`{host}` is at {', '.join(refused[:3])}, where no request may go{hint}")
         attempt.left(doing, until)
         raise attempt.unavailable(f"`{host}` cannot be reached: {'; '.join(problems[:3])}")
 

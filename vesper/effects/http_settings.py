@@ -73,6 +73,18 @@ class HttpSettings:
     retry_after_max: float = 60.0
     """The longest time that a provider can make us wait by `Retry-After`."""
 
+    def secret_names(self) -> set[str]:
+        """The secrets without which nothing can be sent."""
+        templates = [each for _, each in self.headers]
+        match self.auth:
+            case Basic(user, password):
+                templates += [user, password]
+            case AuthHeader(_, value):
+                templates.append(value)
+            case None:
+                pass
+        return {name for each in templates for name in each.names}
+
     @classmethod
     def from_table(cls, name: str, table: Table) -> HttpSettings:
         allow_private = table.boolean("allow_private_addresses", False)

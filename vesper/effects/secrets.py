@@ -220,6 +220,8 @@ class Secrets:
             raise EffectFailed("unavailable", message) from None
         except EffectFailed:
             raise
+        except _NotThere as problem:
+            raise EffectFailed("unavailable", f"the secret `{name}`: {place} is not there: {problem}") from None
         except Exception as error:  # noqa: BLE001  # whatever the application raises, the secret cannot be had
             # Its text may hold anything, so only its class is told; the log has where it was raised.
             _LOG.error("the secret `%s`: %s", name, self.redact(_where(error)))
@@ -259,10 +261,20 @@ class SecretPerformer:
         """Nothing is held."""
 
 
+class _NotThere(Exception):
+    """The settings name a function that there is not; the message says what is missing."""
+
+
 def _function(place: str) -> Callable[[str], Any]:
     module, _, name = place.partition(":")
-    found: Callable[[str], Any] = getattr(importlib.import_module(module), name)
-    return found
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise _NotThere(str(error)) from None
+    if not hasattr(found, name):
+        raise _NotThere(f"the module `{module}` has no `{name}`")
+    function: Callable[[str], Any] = getattr(found, name)
+    return function
 
 
 def _where(error: BaseException) -> str:

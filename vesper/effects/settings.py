@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, TypeVar
 
-from vesper.diagnostics.suggest import did_you_mean
+from vesper.diagnostics.suggest import did_you_mean, suggestions
 from vesper.spec.vesper_error import VesperError
 
 _Kind = TypeVar("_Kind")
@@ -33,8 +33,11 @@ class Table:
         self.where = where
         self._values = values
         self._asked: set[str] = set()
+        self._looked_for: set[str] = set()
+        """Settings that are read only where they stand there: for hints."""
 
     def __contains__(self, name: str) -> bool:
+        self._looked_for.add(name)
         return name in self._values
 
     def names(self) -> list[str]:
@@ -109,7 +112,8 @@ class Table:
         """Refuses what nobody asked for."""
         for name in self._values:
             if name not in self._asked:
-                raise ConfigError(f"{self.where}.{name}", "no such setting" + close_to(name, sorted(self._asked)))
+                known = sorted(self._asked | self._looked_for)
+                raise ConfigError(f"{self.where}.{name}", "no such setting" + close_to(name, known))
 
     def error(self, name: str, message: str) -> ConfigError:
         return ConfigError(f"{self.where}.{name}", message)
@@ -118,7 +122,10 @@ class Table:
         self._asked.add(name)
         if name not in self._values:
             if default is _UNSET:
-                raise ConfigError(self.where, f"`{name}` is missing: {expected}")
+                # What nobody has asked for yet may be a setting all the same: this is a question.
+                slips = suggestions(name, [each for each in self._values if each not in self._asked])
+                hint = f"; is it meant by `{slips[0]}`?" if slips else ""
+                raise ConfigError(self.where, f"`{name}` is missing: {expected}{hint}")
             found: _Kind = default
             return found
         value = self._values[name]

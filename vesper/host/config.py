@@ -27,6 +27,7 @@ VARIABLE = "VESPER_CONFIG"
 _LARGEST = 1 << 20
 _PASSWORD = re.compile(r"(://[^/@\s]*:)[^/@\s]+@")
 _CENTURY = 36_500 * 86_400
+_POLICY_PREFIX = "vesper:policy:"
 _TOP = "settings"
 """What tables call the whole file before its name is known; never shown."""
 
@@ -39,6 +40,8 @@ class JournalSettings:
     """Seconds that runs are kept after they ended; None for ever."""
     key_secret: str | None = None
     """The secret that wraps the keys of sensitive runs."""
+    earlier_key_secrets: tuple[str, ...] = ()
+    """Secrets that did so before: what they wrapped stays readable."""
     audit_key_secret: str | None = None
     max_body: int = 4 << 20
 
@@ -54,7 +57,7 @@ class RecoverySettings:
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
     url: str = "memory:"
-    prefix: str = "vesper:"
+    prefix: str = _POLICY_PREFIX
     on_store_failure: Literal["local", "refuse"] = "local"
 
 
@@ -185,6 +188,10 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
     database = config.state_database
     if database is not None and database not in config.parts.databases:
         raise ConfigError(f"{_TOP}.state.database", f"there is no [databases.{database}]")
+    topics = {f"topics.{name}": each for name, each in config.parts.topics.items()}
+    for where, topic in {"events": config.parts.events, **topics}.items():
+        if topic is not None and topic.database is not None and topic.database not in config.parts.databases:
+            raise ConfigError(f"{_TOP}.{where}.database", f"there is no [databases.{topic.database}] for the outbox")
     return config
 
 
@@ -195,12 +202,17 @@ def _journal(table: Table, folder: Path) -> JournalSettings:
         table.seconds("lease", 30.0),
         table.seconds("retention") if "retention" in table else None,
         table.text("key_secret") if "key_secret" in table else None,
+        table.texts("earlier_key_secrets", ()),
         table.text("audit_key_secret") if "audit_key_secret" in table else None,
         table.size("max_body", 4 << 20),
     )
     table.done()
     if not dsn.startswith(("sqlite:", "postgresql://", "postgres://")):
         raise table.error("dsn", "a journal is at `sqlite:PATH` or `postgresql://…`")
+    if found.earlier_key_secrets and found.key_secret is None:
+        raise table.error(
+            "earlier_key_secrets", "there was a key before, and now there is none: name it as `key_secret`"
+        )
     if not 1 <= found.lease <= 86_400:
         raise table.error("lease", "a lease is a second at least, and a day at most")
     if found.retention is not None and not 1 <= found.retention <= _CENTURY:
@@ -220,7 +232,7 @@ def _recovery(table: Table) -> RecoverySettings:
 def _policies(table: Table) -> PolicySettings:
     found = PolicySettings(
         table.text("url", "memory:"),
-        table.text("prefix", "vesper:"),
+        table.text("prefix", _POLICY_PREFIX),
         "refuse" if table.choice("on_store_failure", ("local", "refuse"), "local") == "refuse" else "local",
     )
     table.done()
@@ -277,6 +289,8 @@ def _line_of(dotted: str, lines: list[str]) -> int | None:
             found = [*table, *stripped.partition("=")[0].strip().strip("\"'").split(".")]
         else:
             continue
+        if found[: len(wanted)] == wanted and len(found) > len(wanted):
+            found = wanted  # a table below the one that is meant, which has no line of its own
         if found == wanted[: len(found)] and (best is None or len(found) > best[0]):
             best = (len(found), number)
     return None if best is None else best[1]

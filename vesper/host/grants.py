@@ -38,7 +38,7 @@ def grant_from_table(table: Table) -> Grant:
     table.done()
     for name, words in (("allow", grant.allow), ("deny", grant.deny)):
         for word in words:
-            if not _is_word(word):
+            if not _is_word(word, takes_prefix=name == "deny"):
                 raise ConfigError(
                     f"{table.where}.{name}",
                     f"`{word}` is no capability; write `resource.operation.target`, with `*` for all below",
@@ -46,12 +46,12 @@ def grant_from_table(table: Table) -> Grant:
     return grant
 
 
-def _is_word(word: str) -> bool:
-    """`database.read.orders`, `database.read.*`, `database.*`, `*`."""
+def _is_word(word: str, takes_prefix: bool) -> bool:
+    """`database.read.orders`, `database.read.*`, `database.*`, `*`; what is denied may be a prefix, as in nodes."""
     parts = word.split(".", 2)
     if word == "*":
         return True
-    if not all(parts) or (parts[-1] != "*" and len(parts) < 3):
+    if not all(parts) or (parts[-1] != "*" and len(parts) < 3 and not takes_prefix):
         return False
     head = ".".join(part for part in parts[:2] if part != "*")
     return any(name == head or name.startswith(f"{head}.") for name in CAPABILITIES)

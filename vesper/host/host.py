@@ -35,10 +35,12 @@ from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.gate import Gate
 from vesper.host.grants import Handle, Mint
 from vesper.host.performers import Performers
+from vesper.host.permissions import denied_inside, needed
 from vesper.host.plans import Plans, plans_of
 from vesper.host.recovering import Deferred
 from vesper.host.running import InDoubt, Running, fault
 from vesper.ir.decode import decode
+from vesper.ir.nodes import Node
 from vesper.journal.entry import Definition, Kind
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
@@ -57,6 +59,7 @@ from vesper.spec.errors import ErrorCode
 from vesper.spec.vesper_error import VesperError
 
 if TYPE_CHECKING:
+    from vesper.effects.events_memory import Subscriber
     from vesper.effects.performer import Performer
     from vesper.journal.sealing import KeyRing
 
@@ -166,11 +169,10 @@ class Host:
             plans = plans_of(compiled)
             self._performers.know_machines(plans.machines, compiled.node.node_id)
             node = compiled.node
-            needed = [capability for plan in plans.requests.values() for capability in plan.capabilities]
-            # A secret that no step reads may be named by a reference; `*` names none.
-            needed += [word for word in node.grants.required if word.startswith("secrets.read.") and word[-1] != "*"]
-            handles, refused = self._mint.handles(node.node_id, node.grants.required, node.grants.denied, needed)
-            refused = {**refused, **self._denied_inside(node.node_id, plans)}
+            handles, refused = self._mint.handles(
+                node.node_id, node.grants.required, node.grants.denied, needed(node, plans)
+            )
+            refused = {**refused, **denied_inside(node.node_id, plans, self._mint.denial)}
             if not refused:  # otherwise it does nothing anyway
                 self._performers.check_targets(plans.targets, node.node_id)
             found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
@@ -181,16 +183,14 @@ class Host:
                 hosted_by(self)
         return found
 
-    def _denied_inside(self, node_id: str, plans: Plans) -> dict[str, str]:
-        """What is denied to nodes that this one calls. A run has the grants of the node that it is of, and none of
-        those inside may use what is denied to itself."""
-        found: dict[str, str] = {}
-        for plan in plans.requests.values():
-            for capability in plan.capabilities if plan.node_id != node_id else ():
-                denial = self._mint.denial(capability, plan.node_id)
-                if denial is not None:
-                    found[capability] = f"{denial} to {plan.node_id}"
-        return found
+    def check_equipped(self, node: Node, plans: Plans) -> None:
+        """That the application's own effects that a node asks for are registered by now, and that the secrets that it
+        needs can be had. Raises `ConfigError`."""
+        requests = plans.requests.values()
+        self._performers.check_registered(requests)
+        prefix = "secrets.read."
+        names = [each.removeprefix(prefix) for each in needed(node, plans) if each.startswith(prefix)]
+        self._performers.check_secrets(requests, names)
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -399,6 +399,7 @@ class Host:
             if chosen not in ENGINES:
                 raise EngineUnavailable(f"there is no engine `{chosen}` here; the engines are {', '.join(ENGINES)}")
             prepared = self.prepare(compiled, ENGINES[chosen].load(compiled), chosen)
+        self.check_equipped(compiled.node, prepared.plans)
         run = self.journal.take_over(summary.execution, chosen)
         if is_lost:
             for tell in self.on_lost:
@@ -462,6 +463,11 @@ class Host:
                 if self._journal is None:
                     self._journal = self._performers.open_journal()
         return self._journal
+
+    def subscribe(self, topic: str, subscriber: Subscriber) -> Callable[[], None]:
+        """Calls `subscriber` with every event that runs of this Host publish to a topic in memory, one after the other
+        in a thread; what is given back ends that. Raises `ConfigError` for a topic that is not there or is in Redis."""
+        return self._performers.subscribe(topic, subscriber)
 
     def redact(self, text: str) -> str:
         """The text without any secret that was read here."""

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,9 @@ from vesper.effects.settings import ConfigError, close_to
 from vesper.host.config import Config
 
 if TYPE_CHECKING:
+    from vesper.effects.events_memory import Subscriber
     from vesper.effects.secrets import Secrets
+    from vesper.host.plans import Plan
     from vesper.journal.journal import Journal
     from vesper.journal.sealing import KeyRing
 
@@ -61,8 +63,9 @@ class Performers(Mapping[str, Performer]):
         for module in config.modules:
             try:
                 import_module(module)
-            except ImportError as error:
-                raise ConfigError("effects.modules", f"`{module}` cannot be imported: {error}") from error
+            except Exception as error:  # a module of the application's may raise whatever it likes
+                told = str(error) if isinstance(error, ModuleNotFoundError) else f"{type(error).__name__}: {error}"
+                raise ConfigError(self._where("effects.modules"), f"`{module}` cannot be imported: {told}") from error
 
     def __getitem__(self, effect: str) -> Performer:
         found = self._instead.get(effect)
@@ -131,8 +134,59 @@ class Performers(Mapping[str, Performer]):
             if table == "topics" and parts.events is not None:
                 continue
             hint = close_to(name, sorted(known[table]))
-            where = "the configuration" if self._config.path is None else str(self._config.path)
-            raise ConfigError(where, f"{node_id} asks for `{effect}`, and there is no [{table}.{_key_of(name)}]{hint}")
+            raise ConfigError(
+                self._where(), f"{node_id} asks for `{effect}`, and there is no [{table}.{_key_of(name)}]{hint}"
+            )
+
+    def check_registered(self, plans: Iterable[Plan]) -> None:
+        """That the application's own effects among these are registered, in the class that their steps ask for. Raises
+        `ConfigError`. For those who can register nothing more: a command, and a process that finishes the run of
+        another, which would otherwise take an effect that may have happened for one that failed."""
+        if "custom" in self._instead:
+            return
+        from vesper.effects.custom_registry import REGISTRY, class_problem
+
+        for plan in plans:
+            if plan.effect != "custom":
+                continue
+            found = REGISTRY.all().get(plan.target)
+            if found is None:
+                raise ConfigError(
+                    self._where(),
+                    f"{plan.node_id} asks for the effect `{plan.target}`, which nobody registered here: name the "
+                    f"module with its @vesper.effect under [effects] modules{REGISTRY.closest(plan.target)}",
+                )
+            problem = class_problem(found, plan.effect_class, plan.node_id)
+            if problem is not None:
+                raise ConfigError(self._where(), problem)
+
+    def check_secrets(self, plans: Iterable[Plan], names: Iterable[str]) -> None:
+        """That these secrets can be had, and those of the providers and databases that these requests go to. Raises
+        `ConfigError`. For a process that finishes the run of another: a request that may have been performed would fail
+        here because a secret is missing, and be taken for one that was not."""
+        parts, needed = self._config.parts, set(names)
+        for plan in plans:
+            if plan.effect in self._instead:
+                continue
+            if plan.effect == "http_request" and plan.target in parts.providers:
+                needed |= parts.providers[plan.target].secret_names()
+            database = self._database_of(plan.effect, plan.target)
+            settings = None if database is None else parts.databases.get(database)
+            if settings is not None and settings.password_secret is not None:
+                needed.add(settings.password_secret)
+        for name in sorted(needed):
+            try:
+                self.secrets.text(name)
+            except EffectFailed as failure:
+                raise ConfigError(
+                    self._where(), f"a secret that is needed cannot be had here: {failure.message}"
+                ) from None
+
+    def _where(self, setting: str = "") -> str:
+        """The file that a message is about, and the setting in it."""
+        if self._config.path is None:
+            return setting or "the configuration"
+        return f"{self._config.path}: {setting}" if setting else str(self._config.path)
 
     def _database_of(self, effect: str, target: str) -> str | None:
         match effect:
@@ -149,6 +203,21 @@ class Performers(Mapping[str, Performer]):
     @property
     def _state_database(self) -> str:
         return self._config.state_database or "main"
+
+    def subscribe(self, topic: str, subscriber: Subscriber) -> Callable[[], None]:
+        """Calls `subscriber` with what this process publishes to a topic in memory. Raises `ConfigError` where the
+        topic is not configured, or is in Redis."""
+        from vesper.effects.events import EventPerformer
+
+        performer = self["event_publish"]
+        if not isinstance(performer, EventPerformer):
+            raise ConfigError(self._where(), f"somebody else stands in for topics here: `{topic}` has no subscribers")
+        try:
+            return performer.subscribe(topic, subscriber)
+        except EffectFailed as failure:
+            raise ConfigError(self._where(), failure.message) from None
+        except ValueError as problem:
+            raise ConfigError(self._where(), str(problem)) from None
 
     def relay_outboxes(self) -> None:
         """Publishes what waits in the outboxes of topics that have one. One that cannot be used is said once, until it
@@ -180,7 +249,8 @@ class Performers(Mapping[str, Performer]):
         from vesper.journal.sealing import KeyRing
 
         settings = self._config.journal
-        return KeyRing(self._key(settings.key_secret), audit=self._key(settings.audit_key_secret))
+        earlier = [key for name in settings.earlier_key_secrets if (key := self._key(name)) is not None]
+        return KeyRing(self._key(settings.key_secret), earlier=earlier, audit=self._key(settings.audit_key_secret))
 
     def open_journal(self) -> Journal:
         from vesper.journal.journal import open_journal

@@ -7,10 +7,10 @@ A request is known by its path without iterations: `pay[1]/charge[2]` is the ste
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from vesper.compiler import Compiled
 from vesper.ir import nodes as ir
 from vesper.ir.statements import Block, Policy, handlers_of, own_blocks
 from vesper.policies.settings import effective
@@ -27,6 +27,8 @@ class Plan:
 
     node_id: str
     effect: str
+    target: str
+    """Whom it is asked of: a provider, a database, an effect of the application's own."""
     effect_class: str
     gives: Type
     policy: Policy
@@ -70,7 +72,17 @@ class MachineConflict(VesperError, ValueError):
     """Two nodes say different things of one machine."""
 
 
-def plans_of(compiled: Compiled) -> Plans:
+class Whole(Protocol):
+    """A node with those that it calls, such as a compiled one."""
+
+    @property
+    def node(self) -> ir.Node: ...
+
+    @property
+    def callees(self) -> Sequence[Whole]: ...
+
+
+def plans_of(compiled: Whole) -> Plans:
     """The plans of a node and of those that it calls."""
     requests: dict[str, Plan] = {}
     machines: dict[str, str] = {}
@@ -80,12 +92,12 @@ def plans_of(compiled: Compiled) -> Plans:
     return Plans(requests, writes, machines, frozenset(targets), _is_sensitive(compiled))
 
 
-def _is_sensitive(compiled: Compiled) -> bool:
+def _is_sensitive(compiled: Whole) -> bool:
     return bool(compiled.node.grants.sensitive) or any(map(_is_sensitive, compiled.callees))
 
 
 def _add(
-    compiled: Compiled,
+    compiled: Whole,
     prefix: str,
     in_handler: bool,
     requests: dict[str, Plan],
@@ -107,6 +119,7 @@ def _add(
             requests[prefix + statement.name] = Plan(
                 node.node_id,
                 statement.effect,
+                _target(statement),
                 statement.effect_class,
                 statement.result.type,
                 effective(node.grants.policy, statement.policy),

@@ -252,6 +252,7 @@ class Recorder(Host):
             raise TypeError("a Recorder records what a Host performs, and not what another Recorder does")
         # Nothing of its own: whatever a Host has, the other one has.
         self._host = host
+        self._performers = host._performers
         self.config = host.config
         self.path = Path(path)
         self._name = name

@@ -39,6 +39,8 @@ _log = logging.getLogger("vesper.host")
 _MEBIBYTE = 1 << 20
 _MESSAGE = 2000
 """Characters of a message that are kept: an effect of the application may give any text."""
+_NOT_ANSWERED = ("unavailable", "timeout", "invalid_argument")
+"""Codes with which the other side has said nothing."""
 _SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
 
 
@@ -111,6 +113,11 @@ class Running:
         self._secret = partial(gate.secret, handles)
         self.on_effect: Callable[[Request, Entry], None] | None = None
         """Told of each request that changed something, once it is settled: for the audit."""
+
+    @property
+    def execution(self) -> str:
+        """Its id."""
+        return self._run.execution
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -237,6 +244,8 @@ class Running:
             self._commit()
             self._has_changed = True
         value, failure = self._perform(request, plan, handles, is_repeat=intent is not None)
+        if failure is not None and intent is not None and failure.code in _NOT_ANSWERED:
+            failure.may_have_happened = True  # whatever came of the repeat says nothing about what was sent before
         return self._settle(request, digest, value, failure)
 
     def _admit(self, request: Request, plan: Plan, intent: Entry | None) -> list[Handle]:

@@ -108,7 +108,7 @@ class KeyRing:
         if master is None:
             raise JournalError(
                 f"the key of execution {execution} lies under the master key {name}, which is not configured; "
-                "give it as the master key or as an earlier one"
+                "name its secret as `key_secret` or among `earlier_key_secrets` under [journal]"
             )
         key = _opened(_cipher(master), data, execution.encode(), f"the key of execution {execution}")
         return RunKey(_sized(key, execution), execution)

@@ -124,6 +124,10 @@ def test_a_name_that_leads_inside_is_refused_when_it_is_connected_to(side: Side,
     failed = failure(side.performer(base_url=base, allow_private_addresses=False), ask_of())
     assert (failed.code, failed.may_have_happened) == ("unavailable", False)
     assert failed.message.startswith("nothing was sent: `api.shop.example` is at ")
+    # The setting is named where it would help, and only there: the metadata services of clouds stay closed.
+    closed = ("169.254.169.254", "0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "fe80::1", "fd00:ec2::254")
+    opens = address not in (*closed, "2002:7f00:1::")
+    assert ("allow_private_addresses = true" in failed.message) is opens
     assert side.web.connections == 0
 
 
