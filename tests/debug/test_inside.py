@@ -134,7 +134,8 @@ def test_an_editor_performs_only_when_it_is_asked_to(by: str, stripe: FakeStripe
         assert quiet.ask("launch", **given)["success"]
         quiet.ask("configurationDone")
         assert charges(stripe) == 0
-        adapter = Adapter(launcher(None, ROOT / "nodes"), worlds(stack, by == "option", config))
+        is_live = by == "option"
+        adapter = Adapter(launcher(None, ROOT / "nodes", is_live), worlds(stack, is_live, config))
         editor = Editor(adapter)
         wrong = {**given, "breakOn": ["step:nobody"], **({"live": True} if by == "launch" else {})}
         assert not editor.ask("launch", **wrong)["success"]
@@ -151,6 +152,24 @@ def test_an_editor_performs_only_when_it_is_asked_to(by: str, stripe: FakeStripe
         ran = adapter.close()
         assert ran is not None
         assert ran.outcome.kind == "limit_hit", "it was left before its end, and the journal says so"
+
+
+def test_an_editor_that_performs_says_itself_with_what(stripe: FakeStripe, tmp_path: Path) -> None:  # noqa: F811
+    config = tmp_path / "vesper.toml"
+    given = {"node": str(ROOT / PAYMENT), "live": True, "stopOnEntry": True}
+    with ExitStack() as stack:
+        adapter = Adapter(launcher(None, ROOT / "nodes"), worlds(stack, False, config))
+        editor = Editor(adapter)
+        refused = editor.ask("launch", **given, inputs={"amount": 5})
+        assert "order_id: missing, user_id: missing; `live` takes nothing from the first case" in refused["message"]
+        answered = editor.ask("launch", **given, inputs=INPUTS, failures={"call_stripe_api": "timeout"})
+        assert "the world answers" in answered["message"]
+        assert not (tmp_path / "journal.db").exists(), "nothing was begun"
+        assert editor.ask("launch", **given, case="a declined card")["success"], "a case that is named gives its inputs"
+        ran = adapter.close()
+        assert ran is not None
+        assert ran.outcome.kind == "limit_hit"
+    assert charges(stripe) == 0
 
 
 def test_live_and_a_recorded_run_do_not_go_together(host: Host) -> None:  # noqa: F811

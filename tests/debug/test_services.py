@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,28 @@ def test_the_command_goes_live_and_attaches_to_the_trace_of_that_run(
     again = debug("--trace", execution, "--reveal", "--comparative", "--break-on", "step:record", "-x", "continue")
     assert 'call_stripe_api.id: "ch_1"' in again
     assert charges(stripe) == 1, "a recorded run performs nothing"
+
+
+def test_what_is_written_for_real_has_the_time_of_the_run_and_no_input_of_a_case(
+    stripe: FakeStripe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [part for name in ("order_id", "user_id", "amount") for part in ("-i", f"{name}={INPUTS[name]}")]
+    began = datetime.now(UTC)
+    done = debug(str(ROOT / PAYMENT), "--live", *given, "-x", "continue")
+    assert "idempotency_key: null" in done, "the first case has one, which nobody gave"
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        ((written,),) = connection.execute("SELECT created_at FROM transactions").fetchall()
+    assert datetime.fromisoformat(written) >= began, "the first case has a time of its own"
+
+
+def test_a_live_session_that_is_left_is_said_to_be_cancelled(
+    stripe: FakeStripe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = debug(str(ROOT / PAYMENT), "--live", "--case", "a declined card", "-x", "step", "-x", "quit")
+    assert done.splitlines()[-1].endswith(": limit hit: cancelled")
+    assert charges(stripe) == 0
 
 
 def test_a_breakpoint_of_a_running_service_keeps_a_trace_and_stops_nobody(

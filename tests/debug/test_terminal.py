@@ -6,6 +6,7 @@ The transcripts are files of this folder; `make update` writes them anew.
 from __future__ import annotations
 
 import re
+import socket
 from decimal import Decimal
 from pathlib import Path
 
@@ -147,11 +148,18 @@ def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
         (["--break-on", "step:call_strip_api"], 1, "did you mean `call_stripe_api`?"),
         (["--case", "nobody"], 2, "has no case `nobody`"),
         (["-i", "amont=1"], 2, "did you mean `amount`?"),
-        (["-i", "amount=much"], 2, "amount"),
+        (["-i", "amount=much"], 1, "amount"),
         (["--answer", "nobody=1"], 2, "no step `nobody` asks for anything"),
         (["--answer", "call_stripe_api={"], 2, "as JSON"),
         (["--comparative", "--engine", "python"], 2, "leave --engine away"),
         (["--trace", "x"], 2, "leave the others away"),
+        (["--live", "--fail", "call_stripe_api=timeout"], 2, "leave --answer and --fail away"),
+        (["--live", "--answer", "call_stripe_api={}"], 2, "leave --answer and --fail away"),
+        (["--live"], 1, "order_id: missing"),
+        (["--live", "-i", "amount=5"], 1, "--live takes nothing from the first case"),
+        (["--list"], 2, "leave NODE and --trace away"),
+        (["--reveal"], 2, "it goes with --trace"),
+        (["--dap", "--engine", "interp", "--width", "70"], 2, "leave --engine, --width away"),
     ],
 )
 def test_what_is_asked_for_wrongly_is_said_and_nothing_runs(arguments: list[str], code: int, told: str) -> None:
@@ -171,6 +179,48 @@ def test_without_a_node_a_breakpoint_is_for_running_services(tmp_path: Path, mon
     assert debug("--clear").exit_code == 0
     assert debug("--list").output == "no breakpoints\n"
     assert debug().exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments, code, told",
+    [
+        (["--break-on", "input.amount >"], 1, "^"),
+        (["--break-on", "input.amount > 'x'"], 1, "between decimal and string"),
+        (["--break-on", "effect:nothing"], 1, "no effect is called `nothing`"),
+        (["--break-on", "state_transition:paid"], 1, "`*` is any state"),
+        (["--break-on", "contract_violation", "--break-on", "step:call_strip_api"], 1, "`call_stripe_api`"),
+        (["--break-on", " "], 2, "needs a breakpoint"),
+        (["--break-on", "divergence", "--comparative", "-x", "step"], 2, "leave --comparative, --execute away"),
+    ],
+)
+def test_a_breakpoint_that_no_node_can_meet_is_not_set(
+    arguments: list[str], code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "payment_handler_v1.vsp").write_bytes((ROOT / PAYMENT).read_bytes())
+    done = debug(*arguments)
+    assert (done.exit_code, told in done.output) == (code, True), done.output
+    assert debug("--list").output == "no breakpoints\n"
+
+
+def test_a_breakpoint_that_fits_one_of_the_nodes_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nodes").mkdir()
+    for node in (CHECKOUT, PAYMENT):
+        (tmp_path / "nodes" / Path(node).name).write_bytes((ROOT / node).read_bytes())
+    (tmp_path / "nodes" / "broken_v1.vsp").write_text("node_id: 3\n", encoding="utf-8")
+    assert debug("--break-on", " step:call_stripe_api ").exit_code == 0
+    assert debug("--list").output == "breakpoint  step:call_stripe_api\n"
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = debug("--port", port)
+    assert done.exit_code == 1
+    assert f"port {port} of 127.0.0.1: " in done.output
+    assert "choose another --port" in done.output
 
 
 def test_a_session_of_one_engine_has_one_column() -> None:
