@@ -130,6 +130,13 @@ def test_commands_from_stdin_from_a_file_and_from_options_are_the_same(tmp_path:
     assert "\x1b" not in typed.output
 
 
+def test_commands_that_are_no_text_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "commands").write_bytes(b"step\n\xff\n")
+    done = debug(str(ROOT / DRAWN), "--commands", str(tmp_path / "commands"))
+    assert (done.exit_code, "commands are text in UTF-8" in done.output) == (2, True)
+    assert "Location" not in done.output
+
+
 def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
     answer = 'call_stripe_api={"id": "ch_9", "status": "pending"}'
     given = ["-i", "amount=7", "--answer", answer, "--break-on", "step:record"]

@@ -145,6 +145,7 @@ def command(
         asked = _for_real if live else _asked_for
         subject = asked(compiled, chosen, pairs, json_file, start, case_name)
     _say(subject.said, answers, failures)
+    script = None if command_file is None else _lines_of(command_file)
     with ExitStack() as stack:
         world = stack.enter_context(_live(subject, config)) if live else None
         session = _session(subject, world)
@@ -157,7 +158,7 @@ def command(
             click.echo(str(problem), err=True)
             sys.exit(WRONG_INPUT)
         _print(commands.begin(runs=bool(break_on)))
-        _converse(commands, command_file, execute)
+        _converse(commands, script, execute)
         if world is not None:
             world.finish(session.leader.outcome)
     sys.exit(OUR_BUG if session.divergence() is not None else FINE)
@@ -274,10 +275,18 @@ def _style() -> Style:
     return lambda text, kind: f"{_COLOURS[kind]}{text}\x1b[0m"
 
 
-def _converse(commands: Commands, file: TextIO | None, execute: tuple[str, ...]) -> None:
+def _lines_of(file: TextIO) -> list[str]:
+    """All of a script, before anything is begun: one that cannot be read is not half obeyed."""
+    try:
+        return file.read().splitlines()
+    except UnicodeDecodeError:
+        raise click.UsageError(f"--commands {file.name}: commands are text in UTF-8, and this is none") from None
+
+
+def _converse(commands: Commands, script: list[str] | None, execute: tuple[str, ...]) -> None:
     """Commands from the options, from a file, or from whoever types; each is shown where nobody types it."""
-    is_typed = file is None and not execute and sys.stdin.isatty()
-    for line in _typed() if is_typed else _scripted(file, execute):
+    is_typed = script is None and not execute and sys.stdin.isatty()
+    for line in _typed() if is_typed else _scripted(script, execute):
         if not is_typed:
             click.echo(f"\n{PROMPT}{line}\n" if line.strip() else "")
         _print(commands.run(line))
@@ -287,10 +296,10 @@ def _converse(commands: Commands, file: TextIO | None, execute: tuple[str, ...])
             click.echo()
 
 
-def _scripted(file: TextIO | None, execute: tuple[str, ...]) -> Iterator[str]:
+def _scripted(script: list[str] | None, execute: tuple[str, ...]) -> Iterator[str]:
     yield from execute
-    if file is not None or not execute:
-        for line in file or sys.stdin:
+    if script is not None or not execute:
+        for line in sys.stdin if script is None else script:
             if not line.startswith("#"):
                 yield line.rstrip("\n")
 

@@ -171,7 +171,7 @@ def _of_node(wanted: str, root: Path, arguments: Mapping[str, Any], engines: lis
 def _for_real(subject: Subject, arguments: Mapping[str, Any]) -> Subject:
     """The same, refused before anything is journalled where it could not be begun, or would not replay."""
     if arguments.get("answers") or arguments.get("failures"):
-        raise Refused("with `live` the world answers, and the journal says what: leave `answers` and `failures` away")
+        raise Refused("with `live` the world answers, as the journal says: leave `answers` and `failures` away")
     problems = ", ".join(f"{each.path}: {each.kind.value}" for each in unfit_inputs(subject))
     if problems:
         told = f"the inputs do not fit {subject.compiled.node.node_id}: {problems}"

@@ -40,7 +40,7 @@ class Subject:
 
     def session(self, world: Live | None = None) -> Session:
         """A new session from the start. Each has answers of its own: a case is read from its beginning. With the real
-        `world` nothing but that answers: what it was not asked is not in the journal, and such a run replays nowhere."""
+        `world` nobody else answers: what it was not asked is not in the journal, and such a run replays nowhere."""
         stubs: tuple[Answers, ...] = self.sources
         if not stubs:
             stubs = (*(() if self.case is None else (CaseAnswers(self.case),)), Defaults(self.now))
