@@ -201,7 +201,31 @@ def test_a_diff_says_where(place: Place) -> None:
     assert done.exit_code == 1
     assert done.stdout.startswith("inputs.amount\n  left   50\n  right  60\n")
     found = json.loads(invoke("traces", "diff", one, other, "--format", "json").stdout)
-    assert [each["where"] for each in found if each["where"] != "now"][:2] == ["inputs.amount", "fee"]
+    assert [each["where"] for each in found][:2] == ["inputs.amount", "fee"]
+    again = invoke("traces", "diff", one, run_traced("50"))
+    assert (again.exit_code, again.stdout) == (0, "the two did the same\n"), "no two begin at the same moment"
+
+
+def test_when_it_began_is_a_difference_where_the_node_asks_for_it(place: Place) -> None:
+    node = Path("stamp_v1.vsp")
+    node.write_text(
+        "node_id: stamp_v1\ntype: http_handler\nintent: Say when\ninputs: {name: string}\n"
+        "outputs: {success: {at: timestamp}}\nflow:\n  - {operation: return, success: {at: now()}}\n",
+        encoding="utf-8",
+    )
+    moments = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
+    traces = [
+        invoke("run", f"./{node}", "-i", "name=x", "--now", each, "--trace").stdout.split()[-1] for each in moments
+    ]
+    found = json.loads(invoke("traces", "diff", *traces, "--format", "json").stdout)
+    assert found[0] == {"where": "now", "left": moments[0], "right": moments[1]}
+
+
+def test_a_diff_of_sensitive_traces_hides_values_and_names_nodes(place: Place) -> None:
+    found = invoke("traces", "diff", run_traced("50"), place.run(node_text(sensitive=True), "ann")).stdout
+    assert found.startswith("node\n  left   payment_decision_v1\n")
+    assert "ann" not in found
+    assert "50" not in found
 
 
 def test_pruning_asks_and_leaves_the_journal_alone(place: Place) -> None:
@@ -223,6 +247,12 @@ def test_a_trace_as_a_case_and_as_a_conformance_case(place: Place) -> None:
     assert '{"path":"charge","returns":{"dict":{"fee":{"decimal":"0.10"}' in agreed
     assert agreed.endswith("  engines: agree\n")
     assert invoke("trace", "to-test", execution, "--as", "pytest").exit_code == 2
+    for name in ("test_it.yaml", "test_it"):
+        assert invoke("trace", "to-test", execution, "--as", "pytest", "-o", name).exit_code == 2
+    Path("test_it.py").write_text("# mine\n", encoding="utf-8")
+    refused = invoke("trace", "to-test", execution, "--as", "pytest", "-o", "test_it.py")
+    assert (refused.exit_code, "test_it.py is there already" in refused.stderr) == (1, True)
+    assert not Path("test_it.yaml").exists(), "of two files both are written, or none"
     secret = place.run(node_text(sensitive=True), "ann")
     assert "customer: xxx" in invoke("trace", "to-test", secret).stdout
     assert invoke("trace", "to-test", secret, "--as", "conformance").exit_code == 1

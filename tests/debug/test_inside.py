@@ -22,8 +22,11 @@ CHECKOUT = "nodes/orders/checkout_v1.vsp"
 
 @pytest.mark.parametrize(
     "text",
-    ["step:paid/call_stripe_api", "step:call_stripe_api", "payment_handler_v1.vsp:86", "state_transition:*->paid"],
-)
+    [
+        "step:paid/call_stripe_api", "step:call_stripe_api", "payment_handler_v1.vsp:86", "state_transition:*->paid",
+        "effect:http",
+    ],
+)  # fmt: skip
 def test_a_breakpoint_in_a_called_node_stops_there(text: str) -> None:
     found = session(CHECKOUT)
     found.add_breakpoint(text)
@@ -152,6 +155,15 @@ def test_an_editor_performs_only_when_it_is_asked_to(by: str, stripe: FakeStripe
         ran = adapter.close()
         assert ran is not None
         assert ran.outcome.kind == "limit_hit", "it was left before its end, and the journal says so"
+
+
+def test_an_editor_with_one_engine_is_told_that_it_differs_from_nobody() -> None:
+    editor = Editor(Adapter(launcher(str(ROOT / PAYMENT), ROOT / "nodes")))
+    refused = editor.ask("launch", comparative=False, breakOn=["divergence"])
+    assert "one engine alone differs from nobody" in refused["message"]
+    assert editor.ask("launch", comparative=False)["success"]
+    told = editor.ask("setExceptionBreakpoints", filters=["contract_violation", "divergence"])
+    assert [each["verified"] for each in told["body"]["breakpoints"]] == [True, False], "editors ask for both unasked"
 
 
 def test_an_editor_that_performs_says_itself_with_what(stripe: FakeStripe, tmp_path: Path) -> None:  # noqa: F811

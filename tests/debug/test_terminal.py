@@ -102,7 +102,11 @@ def test_help_lists_every_command_and_an_unknown_one_is_close_to_some() -> None:
                  "where", "list", "diff", "help"):  # fmt: skip
         assert f"\n  {word}" in f"\n{listed}"
     assert commands.run("contineu") == ["`contineu` is no command; did you mean `continue`?"]
-    assert commands.run("step x") == ["`x` is no number of times"]
+    for times in ("x", "0", "-1", "²"):
+        assert commands.run(f"step {times}") == [f"`{times}` is no number of times"]
+    assert commands.run("delete ²")[0] == "there is no breakpoint `²`"
+    narrow = Commands(session(DRAWN), None, lambda: 60).run("help")
+    assert max(map(display_width, narrow)) <= 60
     assert commands.run("") == []
     commands.run("break step:call_stripe_api")
     commands.run("watch validate_request")
@@ -158,6 +162,10 @@ def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
         (["-i", "amount=much"], 1, "amount"),
         (["--answer", "nobody=1"], 2, "no step `nobody` asks for anything"),
         (["--answer", "call_stripe_api={"], 2, "as JSON"),
+        (["--answer", 'call_stripe_api={"id": 3}'], 2, "is none: id: wrong_type, status: missing"),
+        (["--answer", 'record="one"'], 2, "is none: wrong_type"),
+        (["--fail", "call_stripe_api=late"], 2, "it can fail with timeout, unavailable, http_NNN, bad_response"),
+        (["--break-on", "divergence"], 1, "--comparative runs both"),
         (["--comparative", "--engine", "python"], 2, "leave --engine away"),
         (["--trace", "x"], 2, "leave the others away"),
         (["--live", "--fail", "call_stripe_api=timeout"], 2, "leave --answer and --fail away"),

@@ -21,6 +21,7 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer, R
 from vesper.engines.outcome import LimitHit, Outcome
 from vesper.host.host import Host, Ran
 from vesper.host.plans import plans_of
+from vesper.spec.inputs import accept_inputs
 from vesper.spec.json_forms import forms_of_json, input_of_json
 from vesper.spec.json_mistake import JsonMistake
 from vesper.spec.types import Type
@@ -125,6 +126,13 @@ class Said:
             value = input_of_json(type_, forms_of_json(text))
         except (JsonMistake, ValueError, ValueProblem) as problem:
             raise ValueError(f"`{wanted}` is answered with {type_}, as JSON; `{text}` is none: {problem}") from None
+        # An engine would take one of another type for a provider that answers badly, and say no more than that.
+        _, problems = accept_inputs([(wanted, type_, None)], {wanted: value})
+        if problems:
+            places = [each.path.removeprefix(wanted).lstrip(".") for each in problems]
+            kinds = [each.kind.value for each in problems]
+            told = ", ".join(f"{place}: {kind}" if place else kind for place, kind in zip(places, kinds, strict=True))
+            raise ValueError(f"`{wanted}` is answered with {type_}, as JSON; `{text}` is none: {told}")
         self._said[wanted] = Completion(0, value)
 
     def put(self, path: str, value: object) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vesper.debug.answers import Live, Unanswered, plain_path
-from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind, parse_breakpoint, step_names
+from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind, check_engines, parse_breakpoint, step_names
 from vesper.debug.dap_messages import CAPABILITIES, FILTERS, REFUSALS, THREADS, Message, Refused, names_trace
 from vesper.debug.dap_variables import Variables, scopes_of, source_of
 from vesper.debug.session import Moved, Session, Why, called_by
@@ -115,7 +115,7 @@ class Adapter:
         points = [str(each) for each in arguments.get("breakOn", [])]
         expressions = Expressions(subject.compiled, subject.loader)
         for text in points:
-            parse_breakpoint(text, subject.compiled, expressions)
+            check_engines(parse_breakpoint(text, subject.compiled, expressions), len(subject.engines))
         # Only what is right as a whole is begun.
         self.close()
         self._sessions = []
