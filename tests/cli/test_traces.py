@@ -209,7 +209,7 @@ def test_a_diff_says_where(place: Place) -> None:
 def test_when_it_began_is_a_difference_where_the_node_asks_for_it(place: Place) -> None:
     node = Path("stamp_v1.vsp")
     node.write_text(
-        "node_id: stamp_v1\ntype: http_handler\nintent: Say when\ninputs: {name: string}\n"
+        "node_id: stamp_v1\ntype: data_transform\nintent: Say when\ninputs: {names: array<string>}\n"
         "outputs: {success: {at: timestamp}}\nflow:\n  - {operation: return, success: {at: now()}}\n",
         encoding="utf-8",
     )
