@@ -190,6 +190,14 @@ def test_a_node_that_is_loaded_is_looked_at_without_anybody_saying_so(host: Host
     assert host.after_run is not None
 
 
+def test_what_ran_last_is_looked_at_before_the_host_is_closed(stripe: FakeStripe, tmp_path: Path) -> None:
+    armed = Armed(tmp_path)
+    armed.add(["input.amount > 10000"])
+    with Host(read_config(tmp_path / "vesper.toml")) as host:
+        big = api.load(ROOT / PAYMENT, host=host)(**{**INPUTS, "amount": "20000"})
+    assert [each.trace_id for each in armed.captured()] == [big.trace_id]
+
+
 def test_breakpoints_that_cannot_be_read_are_said_and_no_run_fails(
     host: Host, stripe: FakeStripe, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
