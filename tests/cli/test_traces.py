@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -149,6 +150,19 @@ def test_what_is_shown_fits_the_terminal(place: Place, columns: int, monkeypatch
         lines = invoke("traces", *arguments).stdout.splitlines()
         assert max(map(len, lines)) <= columns
         assert any("charge_v1" in line for line in lines)
+
+
+def test_a_list_on_a_narrow_terminal_keeps_what_is_asked_for_most(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_traced("50", "--engine", "both")
+    monkeypatch.delenv("COLUMNS")
+    heading, line = invoke("traces", "list").stdout.splitlines()
+    assert line.endswith("Z  python,interp"), "nothing is cut where there is no terminal"
+    monkeypatch.setenv("COLUMNS", "80")
+    heading, line = invoke("traces", "list").stdout.splitlines()
+    assert heading.split() == ["trace", "node", "outcome", "took", "started"]
+    assert re.search(r"  [0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}$", line)
 
 
 def test_an_exported_trace_is_read_anywhere(place: Place) -> None:
