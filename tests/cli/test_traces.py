@@ -208,6 +208,16 @@ def test_what_is_sensitive_is_shown_when_asked(place: Place) -> None:
     assert "ann" in invoke("traces", "export", execution, "--reveal").stdout
 
 
+def test_a_run_that_has_not_ended_or_has_no_steps_says_so(place: Place) -> None:
+    doubtful = place.in_doubt(node_text(), "bob")
+    opened = invoke("replay", doubtful, answer="").stdout
+    assert "Outcome: not ended, it waits at charge\n" in opened
+    stands = invoke("debug", "--trace", doubtful, "-x", "continue").stdout
+    assert "or begin with --answer charge=JSON\n" in stands, "it is recorded: there is no other case, and no --live"
+    never = invoke("run", "payment_decision_v1", "--nodes", NODES, *ARGUMENTS, "--trace").stdout.split()[-1]
+    assert "\n\nOutcome: failed: bad_input\n" in invoke("replay", never, answer="").stdout
+
+
 def test_a_diff_says_where(place: Place) -> None:
     one, other = run_traced("50"), run_traced("60")
     assert invoke("traces", "diff", one, one).stdout == "the two did the same\n"
@@ -271,6 +281,9 @@ def test_a_trace_as_a_case_and_as_a_conformance_case(place: Place) -> None:
     assert "customer: xxx" in invoke("trace", "to-test", secret).stdout
     assert invoke("trace", "to-test", secret, "--as", "conformance").exit_code == 1
     assert invoke("trace", "to-test", place.in_doubt(node_text())).exit_code == 1
+    never = invoke("run", "payment_decision_v1", "--nodes", NODES, *ARGUMENTS, "--trace").stdout.split()[-1]
+    refused = invoke("trace", "to-test", never)
+    assert "the inputs do not fit the node, so that it never began (amount: missing)" in refused.stderr
     assert place.charged == ["ann", "ann"]
 
 

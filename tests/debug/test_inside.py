@@ -190,3 +190,13 @@ def test_live_and_a_recorded_run_do_not_go_together(host: Host) -> None:  # noqa
         golden = str(ROOT / "tests" / "trace" / "goldens" / "format_1_effects.json")
         refused = editor.ask("launch", trace=golden, reveal=True)
         assert (refused["success"], "leave one of them away" in refused["message"]) == (False, True)
+
+
+def test_an_editor_is_told_where_answers_are_given() -> None:
+    editor = Editor(Adapter(launcher(str(ROOT / PAYMENT), ROOT / "nodes")))
+    given = {"case": "a declined card", "inputs": {"idempotency_key": "k-9"}}  # then it asks for one more thing
+    assert editor.ask("launch", **given)["success"]
+    editor.ask("configurationDone")
+    editor.ask("continue", threadId=1)
+    told = [each["body"]["output"] for each in editor.events if each["event"] == "output"]
+    assert "say so in the launch: `answers` or `failures`, by step" in "".join(told)

@@ -86,8 +86,8 @@ def command(
             else:
                 found = _of_case(compiled, case_name, start)
         told = profile(found, {**PAIR, TieredEngine.name: DirectEngine(ALWAYS)})
-    if found.outcome is not None and not isinstance(found.outcome, Returned):
-        ended = outcome_rows(found.outcome)[""]
+    if not isinstance(found.outcome, Returned):
+        ended = "it has not ended" if found.outcome is None else outcome_rows(found.outcome)[""]
         click.echo(f"note: this execution does not return, and what it does not reach takes no time: {ended}", err=True)
     click.echo(document(_json(told)) if style == "json" else "\n".join(_lines(told)))
 

@@ -33,13 +33,13 @@ from vesper.verify.responses import NOON, GeneratedResponses
 class Unanswered(Exception):
     """Nobody said what this request is answered with. Nothing was performed."""
 
-    def __init__(self, request: Request) -> None:
-        path = request.path.lstrip("_")
-        super().__init__(
-            f"nobody says what `{path}` ({request.effect}) is answered with, and nothing was performed\n"
-            f"  answer it here: `answer JSON` or `fail CODE`; or begin with --case NAME, --answer {path}=JSON or --live"
-        )
+    def __init__(self, request: Request, is_recorded: bool = False) -> None:
+        path = plain_path(request.path)
         self.request = request
+        self.why = f"nobody says what `{path}` ({request.effect}) is answered with, and nothing was performed"
+        # A recorded run has its own inputs, and is not performed again: there is no other case, and no --live.
+        begin = f"--answer {path}=JSON" if is_recorded else f"--case NAME, --answer {path}=JSON or --live"
+        super().__init__(f"{self.why}\n  answer it here: `answer JSON` or `fail CODE`; or begin with {begin}")
 
 
 class Stopped(Exception):
@@ -70,6 +70,7 @@ class Book:
 
     def __init__(self, *sources: Answers) -> None:
         self._sources = sources
+        self._is_recorded = any(isinstance(each, Recorded) for each in sources)
         self.given: dict[str, Completion] = {}
 
     def answer(self, request: Request) -> Completion:
@@ -81,7 +82,7 @@ class Book:
                 if known is not None:
                     break
         if known is None:
-            raise Unanswered(request)
+            raise Unanswered(request, self._is_recorded)
         self.given[request.path] = known
         return replace(known, id=request.id)
 

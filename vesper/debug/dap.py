@@ -284,7 +284,8 @@ class Adapter:
         try:
             self._moved = move(self._session)
         except Unanswered as problem:
-            self._event("output", {"category": "important", "output": f"{problem}\n"})
+            told = f"{problem.why}\n  say so in the launch: `answers` or `failures`, by step\n"
+            self._event("output", {"category": "important", "output": told})
             self._stopped("pause", f"`{problem.request.path}` waits for an answer")
             return
         self._sessions += self._moved.inside

@@ -98,8 +98,11 @@ class Shell:
 
     def opening(self) -> None:
         """The trace, replayed as it was."""
-        for line in (*header_lines(self.session.trace), "", *timeline_lines(self.session.trace)):
+        trace = self.session.trace
+        for line in (*header_lines(trace), "", *timeline_lines(trace)):
             self._write(line)
+        if trace.outcome is None or not self.session.steps:  # steps that are all there tell how it ended
+            self._write(outcome_line(trace, self._hides))
         if self.session.replayed.difference is not None:
             self._write(f"\nThis replay on {self.session.engine} differs: {self.session.replayed.difference}")
         if self.session.trace.divergence is not None:
