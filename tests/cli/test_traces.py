@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -151,6 +152,19 @@ def test_what_is_shown_fits_the_terminal(place: Place, columns: int, monkeypatch
         assert any("charge_v1" in line for line in lines)
 
 
+def test_a_list_on_a_narrow_terminal_keeps_what_is_asked_for_most(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_traced("50", "--engine", "both")
+    monkeypatch.delenv("COLUMNS")
+    heading, line = invoke("traces", "list").stdout.splitlines()
+    assert line.endswith("Z  python,interp"), "nothing is cut where there is no terminal"
+    monkeypatch.setenv("COLUMNS", "80")
+    heading, line = invoke("traces", "list").stdout.splitlines()
+    assert heading.split() == ["trace", "node", "outcome", "took", "started"]
+    assert re.search(r"  [0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}$", line)
+
+
 def test_an_exported_trace_is_read_anywhere(place: Place) -> None:
     execution = place.run(node_text())
     assert invoke("traces", "export", execution, "-o", "out.json").exit_code == 0
@@ -194,6 +208,16 @@ def test_what_is_sensitive_is_shown_when_asked(place: Place) -> None:
     assert "ann" in invoke("traces", "export", execution, "--reveal").stdout
 
 
+def test_a_run_that_has_not_ended_or_has_no_steps_says_so(place: Place) -> None:
+    doubtful = place.in_doubt(node_text(), "bob")
+    opened = invoke("replay", doubtful, answer="").stdout
+    assert "Outcome: not ended, it waits at charge\n" in opened
+    stands = invoke("debug", "--trace", doubtful, "-x", "continue").stdout
+    assert "or begin with --answer charge=JSON\n" in stands, "it is recorded: there is no other case, and no --live"
+    never = invoke("run", "payment_decision_v1", "--nodes", NODES, *ARGUMENTS, "--trace").stdout.split()[-1]
+    assert "\n\nOutcome: failed: bad_input\n" in invoke("replay", never, answer="").stdout
+
+
 def test_a_diff_says_where(place: Place) -> None:
     one, other = run_traced("50"), run_traced("60")
     assert invoke("traces", "diff", one, one).stdout == "the two did the same\n"
@@ -201,7 +225,31 @@ def test_a_diff_says_where(place: Place) -> None:
     assert done.exit_code == 1
     assert done.stdout.startswith("inputs.amount\n  left   50\n  right  60\n")
     found = json.loads(invoke("traces", "diff", one, other, "--format", "json").stdout)
-    assert [each["where"] for each in found if each["where"] != "now"][:2] == ["inputs.amount", "fee"]
+    assert [each["where"] for each in found][:2] == ["inputs.amount", "fee"]
+    again = invoke("traces", "diff", one, run_traced("50"))
+    assert (again.exit_code, again.stdout) == (0, "the two did the same\n"), "no two begin at the same moment"
+
+
+def test_when_it_began_is_a_difference_where_the_node_asks_for_it(place: Place) -> None:
+    node = Path("stamp_v1.vsp")
+    node.write_text(
+        "node_id: stamp_v1\ntype: data_transform\nintent: Say when\ninputs: {names: array<string>}\n"
+        "outputs: {success: {at: timestamp}}\nflow:\n  - {operation: return, success: {at: now()}}\n",
+        encoding="utf-8",
+    )
+    moments = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
+    traces = [
+        invoke("run", f"./{node}", "-i", "name=x", "--now", each, "--trace").stdout.split()[-1] for each in moments
+    ]
+    found = json.loads(invoke("traces", "diff", *traces, "--format", "json").stdout)
+    assert found[0] == {"where": "now", "left": moments[0], "right": moments[1]}
+
+
+def test_a_diff_of_sensitive_traces_hides_values_and_names_nodes(place: Place) -> None:
+    found = invoke("traces", "diff", run_traced("50"), place.run(node_text(sensitive=True), "ann")).stdout
+    assert found.startswith("node\n  left   payment_decision_v1\n")
+    assert "ann" not in found
+    assert "50" not in found
 
 
 def test_pruning_asks_and_leaves_the_journal_alone(place: Place) -> None:
@@ -223,10 +271,19 @@ def test_a_trace_as_a_case_and_as_a_conformance_case(place: Place) -> None:
     assert '{"path":"charge","returns":{"dict":{"fee":{"decimal":"0.10"}' in agreed
     assert agreed.endswith("  engines: agree\n")
     assert invoke("trace", "to-test", execution, "--as", "pytest").exit_code == 2
+    for name in ("test_it.yaml", "test_it"):
+        assert invoke("trace", "to-test", execution, "--as", "pytest", "-o", name).exit_code == 2
+    Path("test_it.py").write_text("# mine\n", encoding="utf-8")
+    refused = invoke("trace", "to-test", execution, "--as", "pytest", "-o", "test_it.py")
+    assert (refused.exit_code, "test_it.py is there already" in refused.stderr) == (1, True)
+    assert not Path("test_it.yaml").exists(), "of two files both are written, or none"
     secret = place.run(node_text(sensitive=True), "ann")
     assert "customer: xxx" in invoke("trace", "to-test", secret).stdout
     assert invoke("trace", "to-test", secret, "--as", "conformance").exit_code == 1
     assert invoke("trace", "to-test", place.in_doubt(node_text())).exit_code == 1
+    never = invoke("run", "payment_decision_v1", "--nodes", NODES, *ARGUMENTS, "--trace").stdout.split()[-1]
+    refused = invoke("trace", "to-test", never)
+    assert "the inputs do not fit the node, so that it never began (amount: missing)" in refused.stderr
     assert place.charged == ["ann", "ann"]
 
 

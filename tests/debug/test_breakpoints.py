@@ -104,6 +104,7 @@ def test_a_watch_stops_where_the_value_changes_and_backwards_finds_it_again() ->
     [
         ("step:call_strip_api", "did you mean `call_stripe_api`?"),
         ("effect:htp", "did you mean"),
+        ("effect:cache", "payment_handler_v1 never asks for `cache`; it asks for database_query, database_write"),
         ("state_transition:paid", "write state_transition:paid->refunded"),
         ("state_transition:payd->refunded", "did you mean `paid`?"),
         ("other.vsp:10", "this session is about payment_handler_v1.vsp"),

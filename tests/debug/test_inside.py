@@ -22,8 +22,11 @@ CHECKOUT = "nodes/orders/checkout_v1.vsp"
 
 @pytest.mark.parametrize(
     "text",
-    ["step:paid/call_stripe_api", "step:call_stripe_api", "payment_handler_v1.vsp:86", "state_transition:*->paid"],
-)
+    [
+        "step:paid/call_stripe_api", "step:call_stripe_api", "payment_handler_v1.vsp:86", "state_transition:*->paid",
+        "effect:http",
+    ],
+)  # fmt: skip
 def test_a_breakpoint_in_a_called_node_stops_there(text: str) -> None:
     found = session(CHECKOUT)
     found.add_breakpoint(text)
@@ -134,7 +137,8 @@ def test_an_editor_performs_only_when_it_is_asked_to(by: str, stripe: FakeStripe
         assert quiet.ask("launch", **given)["success"]
         quiet.ask("configurationDone")
         assert charges(stripe) == 0
-        adapter = Adapter(launcher(None, ROOT / "nodes"), worlds(stack, by == "option", config))
+        is_live = by == "option"
+        adapter = Adapter(launcher(None, ROOT / "nodes", is_live), worlds(stack, is_live, config))
         editor = Editor(adapter)
         wrong = {**given, "breakOn": ["step:nobody"], **({"live": True} if by == "launch" else {})}
         assert not editor.ask("launch", **wrong)["success"]
@@ -153,9 +157,46 @@ def test_an_editor_performs_only_when_it_is_asked_to(by: str, stripe: FakeStripe
         assert ran.outcome.kind == "limit_hit", "it was left before its end, and the journal says so"
 
 
+def test_an_editor_with_one_engine_is_told_that_it_differs_from_nobody() -> None:
+    editor = Editor(Adapter(launcher(str(ROOT / PAYMENT), ROOT / "nodes")))
+    refused = editor.ask("launch", comparative=False, breakOn=["divergence"])
+    assert "one engine alone differs from nobody" in refused["message"]
+    assert editor.ask("launch", comparative=False)["success"]
+    told = editor.ask("setExceptionBreakpoints", filters=["contract_violation", "divergence"])
+    assert [each["verified"] for each in told["body"]["breakpoints"]] == [True, False], "editors ask for both unasked"
+
+
+def test_an_editor_that_performs_says_itself_with_what(stripe: FakeStripe, tmp_path: Path) -> None:  # noqa: F811
+    config = tmp_path / "vesper.toml"
+    given = {"node": str(ROOT / PAYMENT), "live": True, "stopOnEntry": True}
+    with ExitStack() as stack:
+        adapter = Adapter(launcher(None, ROOT / "nodes"), worlds(stack, False, config))
+        editor = Editor(adapter)
+        refused = editor.ask("launch", **given, inputs={"amount": 5})
+        assert "order_id: missing, user_id: missing; `live` takes nothing from the first case" in refused["message"]
+        answered = editor.ask("launch", **given, inputs=INPUTS, failures={"call_stripe_api": "timeout"})
+        assert "the world answers" in answered["message"]
+        assert not (tmp_path / "journal.db").exists(), "nothing was begun"
+        assert editor.ask("launch", **given, case="a declined card")["success"], "a case that is named gives its inputs"
+        ran = adapter.close()
+        assert ran is not None
+        assert ran.outcome.kind == "limit_hit"
+    assert charges(stripe) == 0
+
+
 def test_live_and_a_recorded_run_do_not_go_together(host: Host) -> None:  # noqa: F811
     with ExitStack() as stack:
         editor = Editor(Adapter(launcher(None, ROOT), worlds(stack, True, None)))
         golden = str(ROOT / "tests" / "trace" / "goldens" / "format_1_effects.json")
         refused = editor.ask("launch", trace=golden, reveal=True)
         assert (refused["success"], "leave one of them away" in refused["message"]) == (False, True)
+
+
+def test_an_editor_is_told_where_answers_are_given() -> None:
+    editor = Editor(Adapter(launcher(str(ROOT / PAYMENT), ROOT / "nodes")))
+    given = {"case": "a declined card", "inputs": {"idempotency_key": "k-9"}}  # then it asks for one more thing
+    assert editor.ask("launch", **given)["success"]
+    editor.ask("configurationDone")
+    editor.ask("continue", threadId=1)
+    told = [each["body"]["output"] for each in editor.events if each["event"] == "output"]
+    assert "say so in the launch: `answers` or `failures`, by step" in "".join(told)

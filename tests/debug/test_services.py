@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,27 @@ def test_the_command_goes_live_and_attaches_to_the_trace_of_that_run(
     assert charges(stripe) == 1, "a recorded run performs nothing"
 
 
+def test_what_is_written_for_real_has_the_time_of_the_run_and_no_input_of_a_case(
+    stripe: FakeStripe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [part for name in ("order_id", "user_id", "amount") for part in ("-i", f"{name}={INPUTS[name]}")]
+    done = debug(str(ROOT / PAYMENT), "--live", *given, "-x", "continue")
+    assert "idempotency_key: null" in done, "the first case has one, which nobody gave"
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        ((written,),) = connection.execute("SELECT created_at FROM transactions").fetchall()
+    assert datetime.fromisoformat(written) != compiled_node(PAYMENT).cases[0].now, "nor is it done at the time of one"
+
+
+def test_a_live_session_that_is_left_is_said_to_be_cancelled(
+    stripe: FakeStripe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = debug(str(ROOT / PAYMENT), "--live", "--case", "a declined card", "-x", "step", "-x", "quit")
+    assert done.splitlines()[-1].endswith(": limit hit: cancelled")
+    assert charges(stripe) == 0
+
+
 def test_a_breakpoint_of_a_running_service_keeps_a_trace_and_stops_nobody(
     host: Host, stripe: FakeStripe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +188,14 @@ def test_a_node_that_is_loaded_is_looked_at_without_anybody_saying_so(host: Host
     node = api.load(ROOT / PAYMENT, host=host)
     assert node(**INPUTS).ok
     assert host.after_run is not None
+
+
+def test_what_ran_last_is_looked_at_before_the_host_is_closed(stripe: FakeStripe, tmp_path: Path) -> None:
+    armed = Armed(tmp_path)
+    armed.add(["input.amount > 10000"])
+    with Host(read_config(tmp_path / "vesper.toml")) as host:
+        big = api.load(ROOT / PAYMENT, host=host)(**{**INPUTS, "amount": "20000"})
+    assert [each.trace_id for each in armed.captured()] == [big.trace_id]
 
 
 def test_breakpoints_that_cannot_be_read_are_said_and_no_run_fails(

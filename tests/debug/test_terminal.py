@@ -6,6 +6,7 @@ The transcripts are files of this folder; `make update` writes them anew.
 from __future__ import annotations
 
 import re
+import socket
 from decimal import Decimal
 from pathlib import Path
 
@@ -101,7 +102,11 @@ def test_help_lists_every_command_and_an_unknown_one_is_close_to_some() -> None:
                  "where", "list", "diff", "help"):  # fmt: skip
         assert f"\n  {word}" in f"\n{listed}"
     assert commands.run("contineu") == ["`contineu` is no command; did you mean `continue`?"]
-    assert commands.run("step x") == ["`x` is no number of times"]
+    for times in ("x", "0", "-1", "²"):
+        assert commands.run(f"step {times}") == [f"`{times}` is no number of times"]
+    assert commands.run("delete ²")[0] == "there is no breakpoint `²`"
+    narrow = Commands(session(DRAWN), None, lambda: 60).run("help")
+    assert max(map(display_width, narrow)) <= 60
     assert commands.run("") == []
     commands.run("break step:call_stripe_api")
     commands.run("watch validate_request")
@@ -129,6 +134,13 @@ def test_commands_from_stdin_from_a_file_and_from_options_are_the_same(tmp_path:
     assert "\x1b" not in typed.output
 
 
+def test_commands_that_are_no_text_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "commands").write_bytes(b"step\n\xff\n")
+    done = debug(str(ROOT / DRAWN), "--commands", str(tmp_path / "commands"))
+    assert (done.exit_code, "commands are text in UTF-8" in done.output) == (2, True)
+    assert "Location" not in done.output
+
+
 def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
     answer = 'call_stripe_api={"id": "ch_9", "status": "pending"}'
     given = ["-i", "amount=7", "--answer", answer, "--break-on", "step:record"]
@@ -147,11 +159,22 @@ def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
         (["--break-on", "step:call_strip_api"], 1, "did you mean `call_stripe_api`?"),
         (["--case", "nobody"], 2, "has no case `nobody`"),
         (["-i", "amont=1"], 2, "did you mean `amount`?"),
-        (["-i", "amount=much"], 2, "amount"),
+        (["-i", "amount=much"], 1, "amount"),
         (["--answer", "nobody=1"], 2, "no step `nobody` asks for anything"),
         (["--answer", "call_stripe_api={"], 2, "as JSON"),
+        (["--answer", 'call_stripe_api={"id": 3}'], 2, "is none: id: wrong_type, status: missing"),
+        (["--answer", 'record="one"'], 2, "is none: wrong_type"),
+        (["--fail", "call_stripe_api=late"], 2, "it can fail with timeout, unavailable, http_NNN, bad_response"),
+        (["--break-on", "divergence"], 1, "--comparative runs both"),
         (["--comparative", "--engine", "python"], 2, "leave --engine away"),
         (["--trace", "x"], 2, "leave the others away"),
+        (["--live", "--fail", "call_stripe_api=timeout"], 2, "leave --answer and --fail away"),
+        (["--live", "--answer", "call_stripe_api={}"], 2, "leave --answer and --fail away"),
+        (["--live"], 1, "order_id: missing"),
+        (["--live", "-i", "amount=5"], 1, "--live takes nothing from the first case"),
+        (["--list"], 2, "leave NODE and --trace away"),
+        (["--reveal"], 2, "it goes with --trace"),
+        (["--dap", "--engine", "interp", "--width", "70"], 2, "leave --engine, --width away"),
     ],
 )
 def test_what_is_asked_for_wrongly_is_said_and_nothing_runs(arguments: list[str], code: int, told: str) -> None:
@@ -171,6 +194,48 @@ def test_without_a_node_a_breakpoint_is_for_running_services(tmp_path: Path, mon
     assert debug("--clear").exit_code == 0
     assert debug("--list").output == "no breakpoints\n"
     assert debug().exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments, code, told",
+    [
+        (["--break-on", "input.amount >"], 1, "^"),
+        (["--break-on", "input.amount > 'x'"], 1, "between decimal and string"),
+        (["--break-on", "effect:nothing"], 1, "no effect is called `nothing`"),
+        (["--break-on", "state_transition:paid"], 1, "`*` is any state"),
+        (["--break-on", "contract_violation", "--break-on", "step:call_strip_api"], 1, "`call_stripe_api`"),
+        (["--break-on", " "], 2, "needs a breakpoint"),
+        (["--break-on", "divergence", "--comparative", "-x", "step"], 2, "leave --comparative, --execute away"),
+    ],
+)
+def test_a_breakpoint_that_no_node_can_meet_is_not_set(
+    arguments: list[str], code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "payment_handler_v1.vsp").write_bytes((ROOT / PAYMENT).read_bytes())
+    done = debug(*arguments)
+    assert (done.exit_code, told in done.output) == (code, True), done.output
+    assert debug("--list").output == "no breakpoints\n"
+
+
+def test_a_breakpoint_that_fits_one_of_the_nodes_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nodes").mkdir()
+    for node in (CHECKOUT, PAYMENT):
+        (tmp_path / "nodes" / Path(node).name).write_bytes((ROOT / node).read_bytes())
+    (tmp_path / "nodes" / "broken_v1.vsp").write_text("node_id: 3\n", encoding="utf-8")
+    assert debug("--break-on", " step:call_stripe_api ").exit_code == 0
+    assert debug("--list").output == "breakpoint  step:call_stripe_api\n"
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = debug("--port", port)
+    assert done.exit_code == 1
+    assert f"port {port} of 127.0.0.1: " in done.output
+    assert "choose another --port" in done.output
 
 
 def test_a_session_of_one_engine_has_one_column() -> None:

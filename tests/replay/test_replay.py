@@ -6,12 +6,14 @@ import json
 import runpy
 from collections.abc import Iterator
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from tests.support.journalled import invoke
 from tests.support.payments import ORDER, Shop, founding_text
+from vesper.cli.replay import _read
 from vesper.cli.traces_open import traces_of
 from vesper.engines.registry import ENGINES
 from vesper.replay.rerun import Unrecorded, replay
@@ -203,6 +205,51 @@ def test_without_questions(trace: Trace) -> None:
         assert invoke("replay", "./trace.json", *arguments).exit_code == code, arguments
 
 
+def test_what_cannot_be_kept_is_no_success(trace: Trace) -> None:
+    Path(".vesper").mkdir()
+    Path(".vesper/traces.db").write_bytes(b"this is no database")
+    for more in ([], ["--format", "json"]):
+        done = invoke("replay", "./trace.json", "--from", "3", "--save", *more)
+        assert done.exit_code == 1
+        assert "the store of traces cannot be used" in done.stderr
+
+
+def test_a_fix_of_nothing_is_refused_before_anything_runs(trace: Trace) -> None:
+    for change in ("input.amount=5", "3.fails=http_402"):
+        done = invoke("replay", "./trace.json", "--set", change, "--apply", "--yes", "--live")
+        assert done.exit_code == 1
+        assert "nothing in the node's text is changed" in done.stderr
+        assert "Re-executing" not in done.stdout
+
+
+def test_who_is_interrupted_where_a_line_is_read_goes_on(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a terminal: Ctrl-C gives up what is asked for, and neither the session nor what was changed before."""
+    lines = iter(["^C", "modify input amount", "^C", "modify 3", "^C", "changes", "quit"])
+
+    def typed_line(prompt: str) -> str:
+        if (line := next(lines)) == "^C":
+            raise KeyboardInterrupt
+        return line
+
+    terminal = StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    monkeypatch.setattr("builtins.input", typed_line)
+    said: list[str] = []
+    shell = Shell(Session.open(trace, None), _read, said.append, lambda: Path("x"), lambda *_: None)
+    shell.loop()
+    told = [each for each in said if each]
+    assert told == ["`quit` ends the session", *["interrupted: nothing was changed"] * 2, "nothing is changed"]
+
+
+def test_a_command_that_is_none_is_close_to_some(trace: Trace) -> None:
+    said = typed("modfiy 3", "goto", "where", "help")
+    assert "`modfiy` is no command; did you mean `modify`?" in said
+    assert "say which step: `goto 3`, or `goto NAME`" in said
+    assert "`where` is no command; `help` lists them" in said
+    assert f"on {', '.join(ENGINES)}\n" in said
+
+
 def test_answers_of_a_file_are_read_by_their_types(trace: Trace) -> None:
     for text, message in (
         ('{"record": {"returns": "one"}}', "`record` gives integer"),
@@ -215,6 +262,9 @@ def test_answers_of_a_file_are_read_by_their_types(trace: Trace) -> None:
         done = invoke("replay", "./trace.json", "--from", "3", "--responses", "answers.json")
         assert done.exit_code in (1, 2)
         assert message in done.stderr, (text, done.stderr)
+    Path("answers.json").write_bytes(b"\xff\xfe")
+    done = invoke("replay", "./trace.json", "--from", "3", "--responses", "answers.json")
+    assert (done.exit_code, "JSON text is written in UTF-8" in done.stderr) == (2, True)
 
 
 def test_unknown_traces(trace: Trace) -> None:

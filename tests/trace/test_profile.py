@@ -151,3 +151,43 @@ def test_what_needs_no_answer_of_anybody_has_one(tmp_path: Path, monkeypatch: py
     Path("ann.json").write_text('{"owner": "ann", "scopes": ["read"]}', encoding="utf-8")
     refused = invoke("profile", issue, "--json", "ann.json")
     assert (refused.exit_code, refused.stderr.startswith("`existing` asks, and nobody answers")) == (1, True)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_is_timed_is_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("nodes").mkdir()
+    Path("nodes/stamp_v1.vsp").write_text(STAMP, encoding="utf-8")
+    decision = (ROOT / "nodes" / "payments" / "payment_decision_v1.vsp").read_text("utf-8")
+    Path("nodes/payment_decision_v1.vsp").write_text(decision, encoding="utf-8")
+    given = ["amount=50", "balance=100", "currency=USD", "country=DE", "user_age_days=400"]
+    pairs = [part for each in given for part in ("-i", each)]
+    ran = invoke("run", "payment_decision", *pairs, "--trace")
+    trace = ran.stdout.split()[-1]
+
+    of_another = invoke("profile", "stamp", "--trace", trace)
+    assert (of_another.exit_code, of_another.stdout) == (1, "")
+    assert f"trace {trace} is of payment_decision_v1, and not of stamp_v1" in of_another.stderr
+    with_a_start = invoke("profile", "payment_decision", "--trace", trace, "--now", "2026-01-01T00:00:00Z")
+    assert (with_a_start.exit_code, "leave --now away" in with_a_start.stderr) == (2, True)
+    as_it_was = invoke("profile", "payment_decision", "--trace", trace)
+    assert (as_it_was.exit_code, as_it_was.stderr) == (0, "")
+    Path("nodes/payment_decision_v1.vsp").unlink()
+    gone = invoke("profile", "payment_decision", "--trace", trace)
+    assert gone.exit_code == 0, gone.output
+    assert gone.stderr == "note: payment_decision_v1 is timed as it was when the trace was made\n"
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_is_refused_or_does_not_return_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    node = str(ROOT / "nodes" / "payments" / "payment_decision_v1.vsp")
+    lacking = invoke("profile", node, "-i", "amount=50")
+    assert (lacking.exit_code, lacking.stdout) == (1, "")
+    assert "balance: missing" in lacking.stderr
+    wrong = invoke("profile", node, "--now", "yesterday")
+    assert (wrong.exit_code, "--now yesterday" in wrong.stderr) == (2, True)
+    given = ["amount=-1", "balance=100", "currency=USD", "country=DE", "user_age_days=400"]
+    broken = invoke("profile", node, *(part for each in given for part in ("-i", each)))
+    assert broken.exit_code == 0, broken.output
+    assert broken.stderr.endswith("takes no time: precondition 1 broken\n")

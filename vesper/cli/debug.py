@@ -12,17 +12,27 @@ from typing import TextIO
 
 import click
 
+from vesper.check.cases import Case
 from vesper.cli.debug_traces import find_trace
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.loading import compile_or_exit, find_node, nodes_option
-from vesper.cli.run import read_inputs, read_start
+from vesper.cli.run import print_refusal, read_inputs, read_start
 from vesper.compiler import Compiled
 from vesper.debug.answers import Live, Said
 from vesper.debug.breakpoints import BadBreakpoint
 from vesper.debug.columns import Style, plain_style
 from vesper.debug.commands import PROMPT, Commands
 from vesper.debug.session import Session
-from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case, subject_of_trace
+from vesper.debug.starting import (
+    NoSuchCase,
+    Subject,
+    case_of,
+    subject_for_real,
+    subject_of_case,
+    subject_of_trace,
+    unfit_inputs,
+)
+from vesper.debug.view import outcome_rows
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Engine, EngineUnavailable
 from vesper.engines.registry import PAIR, REFERENCE
@@ -86,7 +96,8 @@ def command(
 
     Nothing is performed: what effects answer comes from a case of the node (the first one, unless --case, --input or
     --json say otherwise), from a recorded run (--trace), or from you (--answer, --fail, `answer` at the prompt). --live
-    performs effects for real, one when you go past it, granted and journalled as ever.
+    performs effects for real, one when you go past it, granted and journalled as ever: it begins now, unless --now says
+    otherwise, and with the inputs that you give alone.
 
     --break-on takes contract_violation, state_transition:paid->refunded (`*` is any state), divergence, step:NAME,
     effect:http, FILE:LINE, or an expression such as 'input.amount > 10000'; each may have `if EXPRESSION` behind it.
@@ -95,28 +106,46 @@ def command(
 
     Exit codes: 0 fine, 1 the inputs or a breakpoint are wrong, 2 usage, 3 the engines differ.
     """
+    of_session = {
+        "--comparative": comparative, "--engine": engine, "--input": pairs, "--json": json_file, "--now": start,
+        "--case": case_name, "--reveal": reveal, "--answer": answers, "--fail": failures, "--commands": command_file,
+        "--execute": execute, "--width": width,
+    }  # fmt: skip
     if dap or port is not None:
         from vesper.cli.debug_dap import serve
 
-        if pairs or json_file or case_name or trace_id or answers or failures or break_on or execute or command_file:
-            raise click.UsageError("an editor says in its launch what is debugged and where it stops: leave that away")
+        others = {"--trace": trace_id, "--break-on": break_on, "--list": is_listed, "--clear": clear}
+        _leave_away(of_session | others, "an editor says in its launch what is debugged and where it stops")
         sys.exit(serve(node, root, port, live, config))
     if node is None and trace_id is None:
         from vesper.cli.debug_services import watch_services
 
-        sys.exit(watch_services(config, break_on, is_listed, clear))
+        if not (break_on or is_listed or clear):
+            raise click.UsageError("give a NODE to debug, or --break-on for the nodes of running services")
+        _leave_away(of_session | {"--live": live}, "without NODE this is about running services, which do not stop")
+        sys.exit(watch_services(config, root, break_on, is_listed, clear))
+    if is_listed or clear:
+        raise click.UsageError("--list and --clear are about running services: leave NODE and --trace away")
     if comparative and engine is not None:
         raise click.UsageError("--comparative runs both engines: leave --engine away")
+    if live and (answers or failures):
+        raise click.UsageError(
+            "with --live the world answers, and the journal says what: leave --answer and --fail away"
+        )
     chosen = [PAIR[name] for name in (PAIR if comparative else [engine or REFERENCE])]
     if trace_id is not None:
-        if node is not None or pairs or json_file is not None or case_name is not None or live:
-            raise click.UsageError("--trace has a node, inputs and answers of its own: leave the others away")
+        if node is not None or pairs or json_file or start is not None or case_name is not None or live:
+            raise click.UsageError("--trace has a node, inputs, a start and answers of its own: leave the others away")
         subject = subject_of_trace(find_trace(trace_id, config, reveal), chosen)
     else:
         assert node is not None
+        if reveal:
+            raise click.UsageError("--reveal is about a recorded run: it goes with --trace")
         compiled = compile_or_exit(find_node(node, root))
-        subject = _asked_for(compiled, chosen, pairs, json_file, start, case_name)
+        asked = _for_real if live else _asked_for
+        subject = asked(compiled, chosen, pairs, json_file, start, case_name)
     _say(subject.said, answers, failures)
+    script = None if command_file is None else _lines_of(command_file)
     with ExitStack() as stack:
         world = stack.enter_context(_live(subject, config)) if live else None
         session = _session(subject, world)
@@ -129,10 +158,17 @@ def command(
             click.echo(str(problem), err=True)
             sys.exit(WRONG_INPUT)
         _print(commands.begin(runs=bool(break_on)))
-        _converse(commands, command_file, execute)
+        _converse(commands, script, execute)
         if world is not None:
             world.finish(session.leader.outcome)
     sys.exit(OUR_BUG if session.divergence() is not None else FINE)
+
+
+def _leave_away(options: dict[str, object], why: str) -> None:
+    """Refuses what would do nothing here: whoever gives it expects something of it."""
+    given = [name for name, value in options.items() if value not in (None, False, ())]
+    if given:
+        raise click.UsageError(f"{why}: leave {', '.join(given)} away")
 
 
 # -- what is debugged -----------------------------------------------------------------------------
@@ -147,19 +183,48 @@ def _asked_for(
     case_name: str | None,
 ) -> Subject:
     """Inputs, start and answers: of a case, of the command line, or of the first case with some inputs changed."""
+    case = _case(compiled, case_name) if case_name is not None or json_file is None else None
+    given = _given(compiled, pairs, json_file)
+    return subject_of_case(compiled, engines, case, given, None if start is None else read_start(start))
+
+
+def _for_real(
+    compiled: Compiled,
+    engines: list[Engine],
+    pairs: tuple[str, ...],
+    json_file: TextIO | None,
+    start: str | None,
+    case_name: str | None,
+) -> Subject:
+    """The same for an execution whose effects are performed."""
+    given = _given(compiled, pairs, json_file)
+    case = None if case_name is None else _case(compiled, case_name)
+    subject = subject_for_real(compiled, engines, case, given, read_start(start))
+    if unfit_inputs(subject):
+        code = print_refusal(compiled, [REFERENCE], dict(subject.inputs), {}, "text")
+        click.echo("--live takes nothing from the first case: give --input, --json or --case", err=True)
+        sys.exit(code)
+    return subject
+
+
+def _case(compiled: Compiled, wanted: str | None) -> Case | None:
     try:
-        case = case_of(compiled, case_name) if case_name is not None or json_file is None else None
+        return case_of(compiled, wanted)
     except NoSuchCase as problem:
         raise click.UsageError(str(problem)) from None
+
+
+def _given(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None) -> dict[str, object]:
     given, unread = read_inputs(compiled, pairs, json_file)
     if unread:
         told = ", ".join(f"{name}: {kind.value}" for name, kind in unread.items())
-        raise click.UsageError(f"the inputs do not fit {compiled.node.node_id}: {told}")
+        click.echo(f"the inputs do not fit {compiled.node.node_id}: {told}", err=True)
+        sys.exit(WRONG_INPUT)
     unknown = [name for name in given if name not in {each.name for each in compiled.node.inputs}]
     if unknown:
         hint = did_you_mean(unknown[0], [each.name for each in compiled.node.inputs])
         raise click.UsageError(f"{compiled.node.node_id} has no input `{unknown[0]}`" + (f"; {hint}" if hint else ""))
-    return subject_of_case(compiled, engines, case, given, None if start is None else read_start(start))
+    return given
 
 
 def _say(said: Said, answers: tuple[str, ...], failures: tuple[str, ...]) -> None:
@@ -190,7 +255,7 @@ def _live(subject: Subject, config: Path | None) -> Iterator[Live]:
         finally:
             ran = world.finish(None)
             if ran is not None:
-                click.echo(f"execution {ran.execution}: {ran.outcome.kind.replace('_', ' ')}")
+                click.echo(f"execution {ran.execution}: {outcome_rows(ran.outcome)['']}")
 
 
 def _session(subject: Subject, world: Live | None) -> Session:
@@ -210,10 +275,18 @@ def _style() -> Style:
     return lambda text, kind: f"{_COLOURS[kind]}{text}\x1b[0m"
 
 
-def _converse(commands: Commands, file: TextIO | None, execute: tuple[str, ...]) -> None:
+def _lines_of(file: TextIO) -> list[str]:
+    """All of a script, before anything is begun: one that cannot be read is not half obeyed."""
+    try:
+        return file.read().splitlines()
+    except UnicodeDecodeError:
+        raise click.UsageError(f"--commands {file.name}: commands are text in UTF-8, and this is none") from None
+
+
+def _converse(commands: Commands, script: list[str] | None, execute: tuple[str, ...]) -> None:
     """Commands from the options, from a file, or from whoever types; each is shown where nobody types it."""
-    is_typed = file is None and not execute and sys.stdin.isatty()
-    for line in _typed() if is_typed else _scripted(file, execute):
+    is_typed = script is None and not execute and sys.stdin.isatty()
+    for line in _typed() if is_typed else _scripted(script, execute):
         if not is_typed:
             click.echo(f"\n{PROMPT}{line}\n" if line.strip() else "")
         _print(commands.run(line))
@@ -223,10 +296,10 @@ def _converse(commands: Commands, file: TextIO | None, execute: tuple[str, ...])
             click.echo()
 
 
-def _scripted(file: TextIO | None, execute: tuple[str, ...]) -> Iterator[str]:
+def _scripted(script: list[str] | None, execute: tuple[str, ...]) -> Iterator[str]:
     yield from execute
-    if file is not None or not execute:
-        for line in file or sys.stdin:
+    if script is not None or not execute:
+        for line in sys.stdin if script is None else script:
             if not line.startswith("#"):
                 yield line.rstrip("\n")
 

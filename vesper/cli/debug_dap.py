@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,7 +20,16 @@ from vesper.debug.answers import Live, Said
 from vesper.debug.dap import Adapter
 from vesper.debug.dap_messages import Refused, names_trace
 from vesper.debug.dap_wire import WireError, read_message, write_message
-from vesper.debug.starting import NoSuchCase, Subject, case_of, subject_of_case, subject_of_trace
+from vesper.debug.starting import (
+    NoSuchCase,
+    Subject,
+    case_of,
+    subject_for_real,
+    subject_of_case,
+    subject_of_trace,
+    unfit_inputs,
+)
+from vesper.debug.view import outcome_rows
 from vesper.diagnostics.render_full import render_full
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Engine
@@ -38,14 +49,14 @@ _OF_EDITORS = {"name", "type", "request", "debugServer", "noDebug", "port", "cwd
 def serve(node: str | None, root: Path, port: int | None, live: bool = False, config: Path | None = None) -> int:
     """Until the client goes. One client, one session: an editor starts another server for the next."""
     with ExitStack() as stack:
-        return _serve(Adapter(launcher(node, root), worlds(stack, live, config)), port)
+        return _serve(Adapter(launcher(node, root, live), worlds(stack, live, config)), port)
 
 
 def worlds(stack: ExitStack, live: bool, config: Path | None) -> Callable[[Subject, Mapping[str, Any]], Live | None]:
     """Who performs effects, where `--live` or the launch asks for it; otherwise nobody. The stack closes its Host."""
 
     def open_world(subject: Subject, arguments: Mapping[str, Any]) -> Live | None:
-        if arguments.get("live", live) is not True:
+        if not _is_live(arguments, live):
             return None
         if names_trace(arguments):
             raise Refused("`live` performs effects, and a recorded run has its answers: leave one of them away")
@@ -64,7 +75,12 @@ def worlds(stack: ExitStack, live: bool, config: Path | None) -> Callable[[Subje
 def _serve(adapter: Adapter, port: int | None) -> int:
     if port is None:
         return converse(adapter, sys.stdin.buffer, sys.stdout.buffer)
-    with socket.create_server(("127.0.0.1", port)) as server:
+    try:
+        listening = socket.create_server(("127.0.0.1", port))
+    except OSError as problem:
+        why = os.strerror(problem.errno or 0)
+        raise click.ClickException(f"port {port} of 127.0.0.1: {why}; choose another --port") from None
+    with listening as server:
         click.echo(f"listening on 127.0.0.1:{server.getsockname()[1]}", err=True)
         with accepted(server) as connection, connection.makefile("rb") as reading, connection.makefile("wb") as writing:
             return converse(adapter, reading, writing)
@@ -101,11 +117,15 @@ def _gone(adapter: Adapter) -> str:
     ran = adapter.close()
     if ran is None:
         return "the client has gone; nothing was performed"
-    ended = ran.outcome.kind.replace("_", " ")
+    ended = outcome_rows(ran.outcome)[""]
     return f"the client has gone; execution {ran.execution} was performed for real, and ended: {ended}"
 
 
-def launcher(node: str | None, root: Path) -> Callable[[Mapping[str, Any]], Subject]:
+def _is_live(arguments: Mapping[str, Any], live: bool) -> bool:
+    return arguments.get("live", live) is True
+
+
+def launcher(node: str | None, root: Path, live: bool = False) -> Callable[[Mapping[str, Any]], Subject]:
     """What makes a subject of the arguments of a launch request; the command line gives what they leave out."""
 
     def launch(arguments: Mapping[str, Any]) -> Subject:
@@ -124,18 +144,19 @@ def launcher(node: str | None, root: Path) -> Callable[[Mapping[str, Any]], Subj
         wanted = arguments.get("node", node)
         if wanted is None:
             raise Refused('launch needs `node`: "node": "payment_handler"')
-        return _of_node(str(wanted), Path(str(arguments.get("nodes", root))), arguments, engines)
+        folder = Path(str(arguments.get("nodes", root)))
+        return _of_node(str(wanted), folder, arguments, engines, _is_live(arguments, live))
 
     return launch
 
 
-def _of_node(wanted: str, root: Path, arguments: Mapping[str, Any], engines: list[Engine]) -> Subject:
+def _of_node(wanted: str, root: Path, arguments: Mapping[str, Any], engines: list[Engine], is_live: bool) -> Subject:
     try:
         path = locate(wanted, root)
         compiled, bag = compile_file(path)
         if compiled is None:
             raise Refused("\n\n".join(render_full(bag.source, each) for each in bag.sorted()))
-        case = case_of(compiled, arguments.get("case"))
+        case = None if is_live and "case" not in arguments else case_of(compiled, arguments.get("case"))
     except (NodeNotFound, NoSuchCase) as problem:
         raise Refused(str(problem)) from None
     types = {each.name: each.type for each in compiled.node.inputs}
@@ -147,8 +168,21 @@ def _of_node(wanted: str, root: Path, arguments: Mapping[str, Any], engines: lis
             given[name] = input_of_json(types[name], _exact(form))
         except (ValueError, ValueProblem) as problem:
             raise Refused(f"the input `{name}` is {types[name]}: {problem}") from None
+    if is_live:
+        return _for_real(subject_for_real(compiled, engines, case, given, datetime.now(UTC)), arguments)
     subject = subject_of_case(compiled, engines, case, given, None)
     _say(subject.said, arguments)
+    return subject
+
+
+def _for_real(subject: Subject, arguments: Mapping[str, Any]) -> Subject:
+    """The same, refused before anything is journalled where it could not be begun, or would not replay."""
+    if arguments.get("answers") or arguments.get("failures"):
+        raise Refused("with `live` the world answers, as the journal says: leave `answers` and `failures` away")
+    problems = ", ".join(f"{each.path}: {each.kind.value}" for each in unfit_inputs(subject))
+    if problems:
+        told = f"the inputs do not fit {subject.compiled.node.node_id}: {problems}"
+        raise Refused(f"{told}; `live` takes nothing from the first case: give `inputs` or `case`")
     return subject
 
 

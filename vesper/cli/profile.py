@@ -11,20 +11,24 @@ from typing import TextIO
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.journal_open import settings_of, style_option
+from vesper.cli.journal_open import is_of_node, settings_of, style_option
 from vesper.cli.journal_text import document, table
 from vesper.cli.loading import compile_or_exit, find_node, nodes_option
 from vesper.cli.run import print_refusal, read_inputs, read_start
 from vesper.cli.traces_open import clean_trace_errors, traces_of
-from vesper.compiler import Compiled
+from vesper.compiler import Compiled, compile_file
 from vesper.debug.answers import Book, CaseAnswers, Defaults, plain_path
 from vesper.debug.answers import Unanswered as NoAnswer
 from vesper.debug.starting import start_of
+from vesper.debug.view import outcome_rows
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.direct_engine import DirectEngine, TieredEngine
 from vesper.engines.engine import Request
-from vesper.engines.registry import PAIR
+from vesper.engines.outcome import Returned
+from vesper.engines.registry import PAIR, REFERENCE
 from vesper.engines.tiering import ALWAYS
+from vesper.repository.locate import NodeNotFound, locate
+from vesper.spec.inputs import accept_inputs
 from vesper.spec.values import plain
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.profile import Profile, profile
@@ -37,7 +41,9 @@ from vesper.trace.recorder import Unanswered, exchange_of, traced_run
 @nodes_option
 @click.option("--input", "-i", "pairs", multiple=True, metavar="NAME=VALUE", help="An input; give one for each.")
 @click.option("--json", "json_file", type=click.File(encoding="utf-8"), help="All inputs as a JSON object; - is stdin.")
-@click.option("--now", "start", metavar="TIMESTAMP", help="When the execution starts; now, unless said.")
+@click.option(
+    "--now", "start", metavar="TIMESTAMP", help="When the execution starts; as the case says, or now, unless said."
+)
 @click.option(
     "--case", "case_name", metavar="NAME", help="One of the node's cases; the first, where no input is given."
 )
@@ -66,33 +72,60 @@ def command(
     """
     if (bool(pairs or json_file) + (case_name is not None) + (trace_id is not None)) > 1:
         raise click.UsageError("say what to run once: with --input or --json, with --case, or with --trace")
-    compiled = compile_or_exit(find_node(node, root))
+    if trace_id is not None and start is not None:
+        raise click.UsageError("a trace has a start of its own: leave --now away")
     with clean_trace_errors():
         if trace_id is not None:
             with traces_of(settings_of(config, None)) as traces:
                 found = traces.find(trace_id)
-            if found.semantic_hash != compiled.semantic_hash:
-                click.echo(f"note: the trace is of an earlier {compiled.node.node_id}, and that is timed", err=True)
-        elif pairs or json_file is not None or not compiled.cases:
-            inputs, unread = read_inputs(compiled, pairs, json_file)
-            if unread:
-                sys.exit(print_refusal(compiled, ["python"], inputs, unread, "text"))
-            now = read_start(start)
-            found = _traced(compiled, inputs, now, Book(Defaults(now)))
+            _check_node(node, root, found)
         else:
-            found = _of_case(compiled, case_name)
+            compiled = compile_or_exit(find_node(node, root))
+            if pairs or json_file is not None or not compiled.cases:
+                found = _of_inputs(compiled, pairs, json_file, start)
+            else:
+                found = _of_case(compiled, case_name, start)
         told = profile(found, {**PAIR, TieredEngine.name: DirectEngine(ALWAYS)})
+    if not isinstance(found.outcome, Returned):
+        ended = "it has not ended" if found.outcome is None else outcome_rows(found.outcome)[""]
+        click.echo(f"note: this execution does not return, and what it does not reach takes no time: {ended}", err=True)
     click.echo(document(_json(told)) if style == "json" else "\n".join(_lines(told)))
 
 
-def _of_case(compiled: Compiled, wanted: str | None) -> Trace:
+def _check_node(wanted: str, root: Path, trace: Trace) -> None:
+    """That the trace is one of NODE. What is timed is the node that the trace carries: its file may be another by now,
+    or gone."""
+    if is_of_node(trace.node_id, wanted):
+        try:
+            compiled, _ = compile_file(locate(trace.node_id, root))
+        except NodeNotFound:
+            compiled = None
+    else:
+        compiled = compile_or_exit(find_node(wanted, root))
+        if compiled.node.node_id != trace.node_id:
+            of = f"trace {trace.trace_id} is of {trace.node_id}"
+            raise click.ClickException(f"{of}, and not of {compiled.node.node_id}: `vesper profile {trace.node_id} …`")
+    if compiled is None or compiled.semantic_hash != trace.semantic_hash:
+        click.echo(f"note: {trace.node_id} is timed as it was when the trace was made", err=True)
+
+
+def _of_inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None, start: str | None) -> Trace:
+    inputs, unread = read_inputs(compiled, pairs, json_file)
+    declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
+    if unread or accept_inputs(declared, inputs)[1]:  # how fast a node refuses its inputs is not what is asked
+        sys.exit(print_refusal(compiled, [REFERENCE], inputs, unread, "text"))
+    now = read_start(start)
+    return _traced(compiled, inputs, now, Book(Defaults(now)))
+
+
+def _of_case(compiled: Compiled, wanted: str | None, start: str | None) -> Trace:
     case = next((each for each in compiled.cases if wanted in (None, each.name)), None)
     if case is None:
         assert wanted is not None
         names = [each.name for each in compiled.cases]
         hint = did_you_mean(wanted, names) or f"the cases are {', '.join(names)}"
         raise click.UsageError(f"{compiled.node.node_id} has no case `{wanted}`; {hint}")
-    now = start_of(case)
+    now = start_of(case) if start is None else read_start(start)
     inputs = {name: plain(value) for name, value in case.inputs.items()}
     return _traced(compiled, inputs, now, Book(CaseAnswers(case), Defaults(now)))
 

@@ -20,12 +20,12 @@ from vesper.cli.traces_open import clean_trace_errors, traces_of
 from vesper.cli.traces_text import show_json
 from vesper.cli.writing import replace_text
 from vesper.engines.registry import ENGINES
-from vesper.replay.changes import NotChanged, read_setting, the_step
+from vesper.replay.changes import NotChanged, SourceChange, read_setting, the_step
 from vesper.replay.fixing import NotApplied
 from vesper.replay.live import LiveHost
 from vesper.replay.rerun import Unrecorded
 from vesper.replay.session import Session, read_answers
-from vesper.replay.shell import Shell
+from vesper.replay.shell import Interrupted, Shell
 from vesper.repository.locate import NodeNotFound, locate
 from vesper.spec.json_forms import forms_of_json
 from vesper.spec.json_mistake import JsonMistake, place_at
@@ -78,8 +78,8 @@ def command(
     commands are read (`help` lists them), from a terminal or from any other standard input, until it ends. With --from
     or --set it is run again as they say, and nothing is read.
 
-    Exit codes: 0 it replayed as recorded (or what was run again returned), 1 it did not, or something is wrong,
-    2 usage, 3 two engines do not agree on it.
+    Exit codes: 0 it replayed as recorded (or what was run again returned), 1 what was run again did not return, or
+    something is wrong, 2 usage, 3 it did not replay as recorded.
     """
     is_batch = from_step is not None or bool(settings)
     if (applies or save) and not is_batch:
@@ -134,10 +134,13 @@ def _batch(
     start = None if from_step is None else the_step(session.trace, from_step)
     if start is None and steps and all(each is not None for each in steps):
         start = min((each for each in steps if each is not None), key=lambda each: each.number)
+    if applies and not any(isinstance(each, SourceChange) for each in session.changes):
+        # Said before it is run: with --live that would be for real, and for nothing.
+        raise NotApplied("nothing in the node's text is changed: --apply goes with a parameter, `--set 3.timeout=60s`")
     if not shell.rerun(start, session.engine):
         return WRONG_INPUT
     if saves:
-        shell.obey("save")
+        shell.save()
     if applies and not shell.apply(is_agreed=yes):
         return WRONG_INPUT
     return FINE if session.has_succeeded else WRONG_INPUT
@@ -166,7 +169,7 @@ def _clean_errors() -> Iterator[None]:
     try:
         with clean_trace_errors():
             yield
-    except (NotChanged, NotApplied, Unrecorded) as problem:
+    except (NotChanged, NotApplied, Unrecorded, Interrupted) as problem:
         raise click.ClickException(str(problem)) from None
 
 
@@ -180,6 +183,9 @@ def _read(prompt: str) -> str | None:
         except EOFError:
             click.echo("")
             return None
+        except KeyboardInterrupt:
+            click.echo("")
+            raise Interrupted from None
     line = sys.stdin.readline()
     if not line:
         click.echo(prompt.rstrip())
@@ -200,7 +206,10 @@ def _node_file(trace: Trace, root: Path) -> Path:
 
 
 def _responses(file: TextIO) -> dict[str, object]:
-    text = file.read()
+    try:
+        text = file.read()
+    except UnicodeDecodeError:
+        raise click.UsageError(f"--responses {file.name}: JSON text is written in UTF-8, and this is none") from None
     try:
         found = forms_of_json(text)
     except JsonMistake as mistake:

@@ -46,7 +46,7 @@ def to_test(
     """
     from vesper.replay.to_test import case_text, conformance_text, pytest_text
 
-    if form == "pytest" and output is None:
+    if form == "pytest" and (output is None or output.suffix != ".py"):
         raise click.UsageError("a pytest is two files: say where with -o tests/test_NAME.py")
     with the_traces(config, dsn) as traces:
         found = traces.find(trace)
@@ -59,6 +59,9 @@ def to_test(
             beside = output.with_suffix(".yaml")
             cases = case_text(found, name)
             files = {beside: cases, output: pytest_text(found, cases, beside.name)}
+    for path in files:
+        if path is not None and path.exists():  # of two files both are written, or none
+            raise click.ClickException(f"{path} is there already, and is not overwritten")
     for path, text in files.items():
         if path is None:
             click.echo(text, nl=False)

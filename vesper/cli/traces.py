@@ -22,7 +22,7 @@ from vesper.cli.journal_text import document, number, time_text
 from vesper.cli.traces_open import the_nodes, the_traces
 from vesper.cli.traces_text import difference_lines, list_lines, show_json, show_lines, summary_json
 from vesper.cli.writing import create_text
-from vesper.trace.difference import differences
+from vesper.trace.difference import NODE, NOW, differences
 from vesper.trace.library import OUTCOMES, Filters
 from vesper.trace.model import Trace
 
@@ -162,7 +162,10 @@ def _check_may_leave(trace: Trace, reveal: bool) -> None:
 @style_option
 @reveal_option
 def diff_command(left: str, right: str, config: Path | None, dsn: str | None, style: str, reveal: bool) -> None:
-    """Say where two traces differ: in inputs, in a step, in how they ended. Times are not looked at."""
+    """Say where two traces differ: in inputs, in a step, in how they ended.
+
+    How long anything took is not looked at, and when they began only where the node asks for the time.
+    """
     with the_traces(config, dsn) as traces:
         one, other = traces.find(left), traces.find(right)
         found = differences(one, other)
@@ -171,7 +174,9 @@ def diff_command(left: str, right: str, config: Path | None, dsn: str | None, st
 
         from vesper.cli.journal_text import SENSITIVE
 
-        found = [replace(each, left=SENSITIVE, right=SENSITIVE) for each in found]
+        found = [
+            each if each.where in (NODE, NOW) else replace(each, left=SENSITIVE, right=SENSITIVE) for each in found
+        ]
     if style == "json":
         click.echo(document([{"where": each.where, "left": each.left, "right": each.right} for each in found]))
     elif not found:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,7 +56,14 @@ def list_lines(found: Sequence[TraceSummary]) -> list[str]:
                 ",".join(each.engines),
             ]
         )
-    return [cut(line, width()) for line in table(rows)]
+    lines = table(rows)
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return lines  # for a file or a pipe: whoever reads it there wants all of it
+    columns = width()
+    if max(map(display_width, lines)) > columns:
+        # The engine and the year are what one misses least; `vesper traces show` has them.
+        lines = table([[*row[:4], row[4] if number == 0 else row[4][5:-1]] for number, row in enumerate(rows)])
+    return [cut(line, columns) for line in lines]
 
 
 def summary_json(each: TraceSummary) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer, R
 from vesper.engines.outcome import LimitHit, Outcome
 from vesper.host.host import Host, Ran
 from vesper.host.plans import plans_of
+from vesper.spec.inputs import accept_inputs
 from vesper.spec.json_forms import forms_of_json, input_of_json
 from vesper.spec.json_mistake import JsonMistake
 from vesper.spec.types import Type
@@ -32,13 +33,13 @@ from vesper.verify.responses import NOON, GeneratedResponses
 class Unanswered(Exception):
     """Nobody said what this request is answered with. Nothing was performed."""
 
-    def __init__(self, request: Request) -> None:
-        path = request.path.lstrip("_")
-        super().__init__(
-            f"nobody says what `{path}` ({request.effect}) is answered with, and nothing was performed\n"
-            f"  answer it here: `answer JSON` or `fail CODE`; or begin with --case NAME, --answer {path}=JSON or --live"
-        )
+    def __init__(self, request: Request, is_recorded: bool = False) -> None:
+        path = plain_path(request.path)
         self.request = request
+        self.why = f"nobody says what `{path}` ({request.effect}) is answered with, and nothing was performed"
+        # A recorded run has its own inputs, and is not performed again: there is no other case, and no --live.
+        begin = f"--answer {path}=JSON" if is_recorded else f"--case NAME, --answer {path}=JSON or --live"
+        super().__init__(f"{self.why}\n  answer it here: `answer JSON` or `fail CODE`; or begin with {begin}")
 
 
 class Stopped(Exception):
@@ -69,6 +70,7 @@ class Book:
 
     def __init__(self, *sources: Answers) -> None:
         self._sources = sources
+        self._is_recorded = any(isinstance(each, Recorded) for each in sources)
         self.given: dict[str, Completion] = {}
 
     def answer(self, request: Request) -> Completion:
@@ -80,7 +82,7 @@ class Book:
                 if known is not None:
                     break
         if known is None:
-            raise Unanswered(request)
+            raise Unanswered(request, self._is_recorded)
         self.given[request.path] = known
         return replace(known, id=request.id)
 
@@ -125,6 +127,13 @@ class Said:
             value = input_of_json(type_, forms_of_json(text))
         except (JsonMistake, ValueError, ValueProblem) as problem:
             raise ValueError(f"`{wanted}` is answered with {type_}, as JSON; `{text}` is none: {problem}") from None
+        # An engine would take one of another type for a provider that answers badly, and say no more than that.
+        _, problems = accept_inputs([(wanted, type_, None)], {wanted: value})
+        if problems:
+            places = [each.path.removeprefix(wanted).lstrip(".") for each in problems]
+            kinds = [each.kind.value for each in problems]
+            told = ", ".join(f"{place}: {kind}" if place else kind for place, kind in zip(places, kinds, strict=True))
+            raise ValueError(f"`{wanted}` is answered with {type_}, as JSON; `{text}` is none: {told}")
         self._said[wanted] = Completion(0, value)
 
     def put(self, path: str, value: object) -> None:

@@ -17,6 +17,7 @@ from pathlib import PurePath
 from vesper.compiler import Compiled
 from vesper.debug.stops import guarded_by, label, line_of
 from vesper.diagnostics.suggest import did_you_mean
+from vesper.host.plans import plans_of
 from vesper.ir import nodes as ir
 from vesper.ir.nodes import item_types
 from vesper.ir.statements import all_statements, value_type
@@ -44,6 +45,8 @@ class Kind(Enum):
 
 AFTER = frozenset({Kind.CONTRACT, Kind.TRANSITION})
 """Those that are about what a statement came to, and not about reaching it."""
+_ANYWHERE = AFTER | {Kind.EFFECT}
+"""Those that are about called nodes in any case: who waits for a request does not care who asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ def inside(points: Iterable[Breakpoint], callee: Compiled) -> Iterator[tuple[str
     for each in points:
         if each.kind is Kind.INSIDE and each.callee == callee.node.node_id:
             yield each.inner, each.text
-        elif each.kind in AFTER and each.question is None:
+        elif each.kind in _ANYWHERE and each.question is None:
             yield each.text, each.text
 
 
@@ -139,7 +142,7 @@ def _parsed(
     if head == "step":
         return Breakpoint(text, Kind.STEP, _step(rest.strip(), compiled), question=question)
     if head == "effect":
-        return Breakpoint(text, Kind.EFFECT, _effect(rest.strip()), question=question)
+        return Breakpoint(text, Kind.EFFECT, _effect(rest.strip(), compiled), question=question)
     found = _PLACE.fullmatch(place)
     if found is not None:
         return Breakpoint(text, Kind.LINE, line=_line(found["file"], int(found["line"]), compiled), question=question)
@@ -156,6 +159,12 @@ HELP = (
     "write contract_violation, state_transition:FROM->TO, divergence, step:NAME, effect:NAME, FILE:LINE "
     "or an expression"
 )
+
+
+def check_engines(point: Breakpoint, count: int) -> None:
+    """Raises `BadBreakpoint` for one that so many engines never meet."""
+    if point.kind is Kind.DIVERGENCE and count < 2:
+        raise BadBreakpoint("`divergence`: one engine alone differs from nobody; --comparative runs both")
 
 
 def parse_watch(text: str, compiled: Compiled, expressions: Expressions) -> Breakpoint:
@@ -202,12 +211,16 @@ def _step(wanted: str, compiled: Compiled) -> str:
     raise BadBreakpoint(f"{compiled.node.node_id} has no step `{wanted}`; {hint}")
 
 
-def _effect(wanted: str) -> str:
-    if any(matches_effect(wanted, each) for each in EFFECTS):
-        return wanted
-    families = sorted({each.partition("_")[0] for each in EFFECTS})
-    hint = did_you_mean(wanted, [*EFFECTS, *families]) or f"effects are {', '.join(families)}"
-    raise BadBreakpoint(f"no effect is called `{wanted}`; {hint}")
+def _effect(wanted: str, compiled: Compiled) -> str:
+    if not any(matches_effect(wanted, each) for each in EFFECTS):
+        families = sorted({each.partition("_")[0] for each in EFFECTS})
+        hint = did_you_mean(wanted, [*EFFECTS, *families]) or f"effects are {', '.join(families)}"
+        raise BadBreakpoint(f"no effect is called `{wanted}`; {hint}")
+    asked = sorted({plan.effect for plan in plans_of(compiled).requests.values()})
+    if not any(matches_effect(wanted, each) for each in asked):
+        others = f"it asks for {', '.join(asked)}" if asked else "it has no effects"
+        raise BadBreakpoint(f"{compiled.node.node_id} never asks for `{wanted}`; {others}")
+    return wanted
 
 
 def matches_effect(wanted: str, effect: str) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("vesper.debug")
 LOOK_EVERY = 1.0
 _MOST_WAITING = 200
+_LONGEST_WAIT = 5.0
+"""Seconds that a Host is closed later for, where runs still wait to be looked at."""
 _MOST_CAPTURES = 1000
 """Lines that the list of captures keeps."""
 _LONGEST_LINE = 400
@@ -227,7 +229,7 @@ class Captures:
                 _log.exception("%s could not be held to the breakpoints", execution)
 
     def wait(self, seconds: float = 10.0) -> None:
-        """Until all that waits was looked at: for tests, and before a process ends."""
+        """Until all that waits was looked at, or so long."""
         worker = self._worker
         if worker is not None and worker[0] == os.getpid():
             worker[1].join(seconds)
@@ -250,7 +252,12 @@ def attach(host: Host) -> None:
     """Lets breakpoints of running services see what this Host runs; one that only plays (in tests) is no service."""
     from vesper.host.host import Host
 
-    host.after_run = Captures(host).after_run if type(host) is Host else _look_away
+    if type(host) is not Host:
+        host.after_run = _look_away
+        return
+    captures = Captures(host)
+    host.after_run = captures.after_run
+    host.before_close = lambda: captures.wait(_LONGEST_WAIT)
 
 
 def _look_away(prepared: Prepared, execution: str) -> None:

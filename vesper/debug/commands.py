@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -183,7 +185,7 @@ class Commands:
 
     def _delete(self, rest: str) -> list[str]:
         points = self.session.breakpoints
-        if not rest.isdigit() or not 1 <= int(rest) <= len(points):
+        if rest not in map(str, range(1, len(points) + 1)):
             return [f"there is no breakpoint `{rest}`", *self._listed()]
         gone = points.pop(int(rest) - 1)
         return [f"deleted {gone.text}"]
@@ -260,10 +262,12 @@ class Commands:
 
     def _help(self, _: str) -> list[str]:
         width = max(len(word.usage) for word in self._words.values())
-        return [
-            f"  {word.usage:<{width}}  {word.help}{f' ({word.short[0]})' if word.short else ''}"
-            for word in self._words.values()
-        ]
+        lines = []
+        for word in self._words.values():
+            told = f"  {word.usage:<{width}}  {word.help}{f' ({word.short[0]})' if word.short else ''}"
+            indent = " " * (width + 4)
+            lines += textwrap.wrap(told, max(self._width(), width + 24), subsequent_indent=indent)
+        return lines
 
     def _quit(self, _: str) -> list[str]:
         self.is_over = True
@@ -272,8 +276,8 @@ class Commands:
 
 def _times(rest: str, move: Callable[[], Moved]) -> Moved:
     """Once, or as often as the number says; until the end or the start."""
-    if rest and not rest.isdigit():
-        raise ValueError(f"`{rest}` is no number of times")
+    if rest and not re.fullmatch("[1-9][0-9]{0,17}", rest):
+        raise ValueError(f"`{rest[:80]}` is no number of times")
     moved = move()
     for _ in range(int(rest or 1) - 1):
         if moved.why in (Why.END, Why.START):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vesper.debug.answers import Live, Unanswered, plain_path
-from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind, parse_breakpoint, step_names
+from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind, check_engines, parse_breakpoint, step_names
 from vesper.debug.dap_messages import CAPABILITIES, FILTERS, REFUSALS, THREADS, Message, Refused, names_trace
 from vesper.debug.dap_variables import Variables, scopes_of, source_of
 from vesper.debug.session import Moved, Session, Why, called_by
@@ -115,7 +115,7 @@ class Adapter:
         points = [str(each) for each in arguments.get("breakOn", [])]
         expressions = Expressions(subject.compiled, subject.loader)
         for text in points:
-            parse_breakpoint(text, subject.compiled, expressions)
+            check_engines(parse_breakpoint(text, subject.compiled, expressions), len(subject.engines))
         # Only what is right as a whole is begun.
         self.close()
         self._sessions = []
@@ -284,7 +284,8 @@ class Adapter:
         try:
             self._moved = move(self._session)
         except Unanswered as problem:
-            self._event("output", {"category": "important", "output": f"{problem}\n"})
+            told = f"{problem.why}\n  say so in the launch: `answers` or `failures`, by step\n"
+            self._event("output", {"category": "important", "output": told})
             self._stopped("pause", f"`{problem.request.path}` waits for an answer")
             return
         self._sessions += self._moved.inside

@@ -21,6 +21,7 @@ from vesper.debug.breakpoints import (
     BadBreakpoint,
     Breakpoint,
     Kind,
+    check_engines,
     has_changed,
     inside,
     matches_effect,
@@ -247,6 +248,7 @@ class Session:
     def add_breakpoint(self, text: str, told: str | None = None) -> Breakpoint:
         """Raises `BadBreakpoint` or `BadExpression`; then nothing has changed. `told` is what people call it."""
         found = parse_breakpoint(text, self.compiled, self.expressions)
+        check_engines(found, len(self.engines))
         return self._added(found if told is None else replace(found, text=told))
 
     def add_watch(self, text: str) -> Breakpoint:
@@ -399,8 +401,7 @@ def _is_at(point: Breakpoint, stop: Stop) -> bool:
         case Kind.STEP:
             return not stop.is_resumed and ":" not in stop.step and fnmatchcase(stop.step, point.pattern)
         case Kind.EFFECT:
-            asked = [stop.request, *(request for request, _ in stop.inside)]
-            return any(each is not None and matches_effect(point.pattern, each.effect) for each in asked)
+            return stop.request is not None and matches_effect(point.pattern, stop.request.effect)
         case Kind.LINE:
             return stop.statement is not None and not stop.is_resumed and stop.line == point.line
         case Kind.CONTRACT:

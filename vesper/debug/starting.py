@@ -12,6 +12,8 @@ from vesper.debug.answers import Answers, Book, CaseAnswers, Defaults, Live, Rec
 from vesper.debug.session import Session
 from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import Completion, Engine
+from vesper.spec.inputs import accept_inputs
+from vesper.spec.problem import Problem
 from vesper.trace.expressions import Loader
 from vesper.trace.model import Trace
 from vesper.trace.programs import compiled_of
@@ -38,11 +40,11 @@ class Subject:
 
     def session(self, world: Live | None = None) -> Session:
         """A new session from the start. Each has answers of its own: a case is read from its beginning. With the real
-        `world` nothing but that, and what was said, answers."""
+        `world` nobody else answers: what it was not asked is not in the journal, and such a run replays nowhere."""
         stubs: tuple[Answers, ...] = self.sources
         if not stubs:
             stubs = (*(() if self.case is None else (CaseAnswers(self.case),)), Defaults(self.now))
-        book = Book(self.said, *(stubs if world is None else (world,)))
+        book = Book(self.said, *stubs) if world is None else Book(world)
         return Session(self.compiled, self.engines, self.inputs, self.now, book, loader=self.loader)
 
     def with_input(self, name: str, value: object) -> Subject:
@@ -77,6 +79,21 @@ def subject_of_case(
     """A case, with these inputs in the place of its own."""
     inputs = {**(case.inputs if case is not None else {}), **given}
     return Subject(compiled, tuple(engines), inputs, now or start_of(case), Said(compiled), case=case)
+
+
+def subject_for_real(
+    compiled: Compiled, engines: Sequence[Engine], case: Case | None, given: Mapping[str, object], now: datetime
+) -> Subject:
+    """An execution whose effects are performed. Of a case, which somebody must have named, it takes the inputs alone:
+    what a node writes into the world under `now()` is never the time of a test."""
+    return replace(subject_of_case(compiled, engines, case, given, now), case=None)
+
+
+def unfit_inputs(subject: Subject) -> list[Problem]:
+    """What an engine would refuse of the inputs, known before anything is journalled."""
+    declared = [(each.name, each.type, each.default) for each in subject.compiled.node.inputs]
+    _, problems = accept_inputs(declared, dict(subject.inputs))
+    return problems
 
 
 def subject_of_trace(trace: Trace, engines: Sequence[Engine], loader: Loader | None = None) -> Subject:

@@ -111,6 +111,9 @@ class HostClosed(VesperError):
 class Host:
     after_run: Callable[[Prepared, str], None] | None = None
     """Told of each run that has ended, and its id; for breakpoints of running services. It raises nothing."""
+    before_close: Callable[[], None] | None = None
+    """Called when no run is under way any more, while the journal is still open: who was told of the last runs may have
+    to look at them yet. It raises nothing."""
 
     def __init__(
         self,
@@ -501,6 +504,8 @@ class Host:
             if not self._quiet.wait_for(lambda: self._active == 0, timeout):
                 _log.warning("%s runs have not ended; they are left to recovery", self._active)
                 return
+        if self.before_close is not None:
+            self.before_close()
         self._chores.stop()
         self._leases.stop()
         if self._workers is not None:

@@ -108,7 +108,10 @@ def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapp
     for name in chosen:
         if name not in sensitive:
             raise NotRecorded(f"a placeholder is given for `{name}`, which is no sensitive input of the node")
-    values, _ = accept_inputs(declared, dict(given))
+    values, refused = accept_inputs(declared, dict(given))
+    if refused:
+        told = ", ".join(f"{each.path}: {each.kind.value}" for each in refused)
+        raise NotRecorded(f"the inputs do not fit the node, so that it never began ({told})")
     instead, problems = accept_inputs(declared, {**given, **chosen})
     if problems:
         raise NotRecorded(f"the placeholder for `{problems[0].path}` is no value of its type")

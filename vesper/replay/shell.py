@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import EngineUnavailable, Request
 from vesper.engines.registry import ENGINES
 from vesper.host.plans import plans_of
@@ -45,20 +46,27 @@ Read = Callable[[str], str | None]
 Write = Callable[[str], None]
 
 PROMPT = "(replay) "
-HELP = """\
+HELP = f"""\
 timeline              the steps again
 goto N, next, back    look at a step
 show [N]              all there is to say about it: request, attempts, answer, values
 modify [step] N       change it and run on from it: `timeout 60s`, `response JSON`, `fails CODE`,
                       or any parameter of the step in the node's text: `retry.attempts 5`
 modify input NAME     change an input and run all of it again
-run [ENGINE] [from N] run again with the changes so far, on python or interp
+run [ENGINE] [from N] run again with the changes so far, on {", ".join(ENGINES)}
 changes, reset        what was changed; forget it
 diff                  where the last run differs from the original
 apply                 make the changes of the node's text a fix: YAML diff, corpus, then y or N
 save                  keep the last run as a trace
 quit"""
 _YES = ("y", "yes")
+
+
+class Interrupted(VesperError):
+    """Somebody pressed Ctrl-C where a line is read: what was under way is given up, and the session goes on."""
+
+    def __init__(self) -> None:
+        super().__init__("interrupted: nothing was changed")
 
 
 class Shell:
@@ -90,8 +98,11 @@ class Shell:
 
     def opening(self) -> None:
         """The trace, replayed as it was."""
-        for line in (*header_lines(self.session.trace), "", *timeline_lines(self.session.trace)):
+        trace = self.session.trace
+        for line in (*header_lines(trace), "", *timeline_lines(trace)):
             self._write(line)
+        if trace.outcome is None or not self.session.steps:  # steps that are all there tell how it ended
+            self._write(outcome_line(trace, self._hides))
         if self.session.replayed.difference is not None:
             self._write(f"\nThis replay on {self.session.engine} differs: {self.session.replayed.difference}")
         if self.session.trace.divergence is not None:
@@ -101,7 +112,11 @@ class Shell:
         """Reads commands until there are no more."""
         while True:
             self._write("")
-            line = self._read(PROMPT)
+            try:
+                line = self._read(PROMPT)
+            except Interrupted:
+                self._write("`quit` ends the session")
+                continue
             if line is None or line.strip() in ("quit", "q", "exit"):
                 return
             if line.strip():
@@ -112,7 +127,8 @@ class Shell:
         word, _, rest = line.partition(" ")
         command = _COMMANDS.get(word)
         if command is None:
-            self._write(f"`{printable(word[:40])}` is no command; `help` lists them")
+            hint = did_you_mean(word, [*_COMMANDS, "quit"]) or "`help` lists them"
+            self._write(f"`{printable(word[:40])}` is no command; {hint}")
             return False
         try:
             command(self, rest.strip())
@@ -133,6 +149,8 @@ class Shell:
         self._write(outcome_line(trace, self._hides))
 
     def _goto(self, rest: str) -> None:
+        if not rest:
+            raise NotChanged("say which step: `goto 3`, or `goto NAME`")
         self.session.go_to(self._the_step(rest.removeprefix("step ")).number if rest != "0" else 0)
         self._look()
 
@@ -285,7 +303,7 @@ class Shell:
                 try:
                     value, failure = read_answer(prepared.compiled, request.path, text.strip())
                 except NotChanged as problem:
-                    self._write(f"  {problem}")
+                    self._write(f"  {problem}; an empty line gives up")
                     continue
                 return exchange_of(request, value, failure, "prompt")
 
@@ -335,8 +353,12 @@ class Shell:
         for line in difference_lines(found, self._hides) or ["nothing differs from the original"]:
             self._write(line)
 
-    def _save(self, _: str) -> None:
+    def save(self) -> None:
+        """Keeps the last run as a trace. Raises where it cannot be kept."""
         self._write(f"kept as trace {self.session.save()}")
+
+    def _save(self, _: str) -> None:
+        self.save()
 
     def _changes(self, _: str) -> None:
         for each in self.session.changes:

@@ -1,4 +1,5 @@
-"""Where two traces differ: in what they were given, in a step, in how they ended. Times are not looked at."""
+"""Where two traces differ: in what they were given, in a step, in how they ended. How long anything took is not looked
+at, and when they began only where the node asks for it (`now()`): no two executions begin at the same moment."""
 
 from __future__ import annotations
 
@@ -17,12 +18,16 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
+from vesper.ir import nodes as ir
 from vesper.spec.values import same, show
 from vesper.trace.model import Exchange, Trace
+from vesper.trace.programs import compiled_of
 from vesper.trace.timeline import TimelineStep, timeline
 
 MISSING = "-"
 """What stands on the side that has no such step."""
+NODE, NOW = "node", "now"
+"""Where two may differ that hold no value of anybody: they can be shown of sensitive traces too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +46,25 @@ def differences(left: Trace, right: Trace) -> list[Difference]:
 
 def _differences(left: Trace, right: Trace) -> Iterator[Difference]:
     if left.node_id != right.node_id:
-        yield Difference("node", left.node_id, right.node_id)
+        yield Difference(NODE, left.node_id, right.node_id)
     elif left.semantic_hash != right.semantic_hash:
-        yield Difference("node", left.semantic_hash[:12], right.semantic_hash[:12])
+        yield Difference(NODE, left.semantic_hash[:12], right.semantic_hash[:12])
     yield from _of_mappings("inputs", left.inputs, right.inputs)
-    if left.now != right.now:
-        yield Difference("now", str(left.now), str(right.now))
+    if left.now != right.now and (_reads_now(left) or _reads_now(right)):
+        yield Difference(NOW, _moment_text(left), _moment_text(right))
     yield from _of_steps(left, right)
     one, other = outcome_text(left.outcome), outcome_text(right.outcome)
     if one != other:
         yield Difference("outcome", one, other)
+
+
+def _reads_now(trace: Trace) -> bool:
+    compiled = compiled_of(trace.definition)
+    return any(isinstance(part, ir.Now) for each in (compiled, *compiled.callees) for part in each.node.expressions())
+
+
+def _moment_text(trace: Trace) -> str:
+    return MISSING if trace.now is None else show(trace.now)
 
 
 def _of_steps(left: Trace, right: Trace) -> Iterator[Difference]:

@@ -15,6 +15,6 @@ def no_such_code(effect: str, step: str, code: str) -> str | None:
     codes = EFFECTS[effect].codes()
     if code in codes or ("http_error" in codes and _HTTP_CODE.fullmatch(code)):
         return None
-    known = [each for each in codes if each != "http_error"]
+    known = ["http_NNN" if each == "http_error" else each for each in codes]
     hint = did_you_mean(code, known) or f"it can fail with {', '.join(known)}"
     return f"`{step}` cannot fail with `{code[:80]}`; {hint}"
