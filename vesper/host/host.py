@@ -120,6 +120,11 @@ class Host:
         performers: Mapping[str, Performer] | None = None,
     ) -> None:
         """`performers` stand in for those of the configuration, effect by effect: for tests."""
+        if config is not None and not isinstance(config, Config):
+            raise TypeError(
+                f"a Host has settings, not a {type(config).__name__}: "
+                "vesper.Host.from_file(PATH) reads them from a file, vesper.host.config.config_from from a dict"
+            )
         self.config = default_config(Path.cwd()) if config is None else config
         self._performers = Performers(self.config, performers or {})
         self._mint = Mint(self.config.grants)
