@@ -102,6 +102,42 @@ def test_what_is_granted_and_nowhere_is_told(folder: Path) -> None:
     assert "did you mean `mialer`" in done.stdout
 
 
+MACHINE = """\
+node_id: {name}_v1
+type: event_handler
+intent: Move an order
+inputs: {{event_id: string}}
+outputs:
+  success: {{was: string}}
+state_machines:
+  order:
+    initial: {initial}
+    transitions:
+      fresh: [new]
+      new: [paid]
+flow:
+  - {{step: moved, operation: state_machine_transition, machine: order, entity: event_id, from: new, to: paid}}
+{call}  - {{operation: return, success: {{was: "'new'"}}}}
+security:
+  capabilities_required: [state.write.order]
+"""
+
+
+def test_two_nodes_that_do_not_go_together_are_told(folder: Path) -> None:
+    call = "  - {step: inner, operation: call_node, node: inner, inputs: [event_id]}\n"
+    for name, initial, calls in (("inner", "new", ""), ("outer", "fresh", call)):
+        text = MACHINE.format(name=name, initial=initial, call=calls)
+        (folder / "nodes" / f"{name}_v1.vsp").write_text(text, encoding="utf-8")
+    (folder / "vesper.toml").write_text('[[grants]]\nnodes = ["*"]\nallow = ["*"]\n' + PARTS, encoding="utf-8")
+    conflict = "inner_v1 starts the machine `order` in `new`, and a node that is used with it starts it in `fresh`"
+    listed = invoke("nodes", "capabilities").stdout
+    assert f"outer_v1  cannot run: {conflict}\n" in listed
+    assert "inner_v1\n  state.write.order  moved\n" in listed
+    done = invoke("run", "outer", "-i", "event_id=e")
+    assert done.exit_code == 1
+    assert conflict in done.stderr
+
+
 def test_a_grant_for_nobody_is_noted(folder: Path) -> None:
     (folder / "vesper.toml").write_text('[[grants]]\nnodes = ["chekout"]\nallow = ["*"]\n', encoding="utf-8")
     done = invoke("nodes", "capabilities", "payment_decision")

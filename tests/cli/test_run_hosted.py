@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.journalled import invoke
+from tests.support.nodes import compiled
+from vesper.cli.show import outcome_lines
 from vesper.effects.custom import effect, unregister
+from vesper.engines.outcome import LimitHit
 
 REPOSITORY = Path(__file__).parents[2]
 NODE = """\
@@ -170,6 +173,38 @@ def test_what_the_other_side_said_of_a_failure_is_shown(folder: Path) -> None:
     execution = next(line.split()[1] for line in done.stderr.splitlines() if line.startswith("execution "))
     assert f"`vesper journal show {execution[:18]}`" in done.stderr
     assert json.loads(invoke(*words, "--format", "json").stdout)["why"] == ["nobody is up yet"]
+
+
+def test_who_set_a_limit_that_was_hit_is_told(folder: Path) -> None:
+    settings(folder)
+    text = NODE.replace("flow:\n", "performance: {memory_limit_mb: 1}\nflow:\n")
+    (folder / "nodes" / "greet_v1.vsp").write_text(text, encoding="utf-8")
+    (folder / "inputs.json").write_text(json.dumps({"event_id": "e", "name": "n" * (2 << 20)}), encoding="utf-8")
+
+    @effect("greeting_of_the_day", effect_class="read")
+    def never(name: str) -> str:
+        raise AssertionError("the inputs alone are over the limit")
+
+    try:
+        done = invoke("run", "greet", "--json", "inputs.json")
+    finally:
+        unregister("greeting_of_the_day")
+    assert done.exit_code == 1
+    said = "error: limit hit: memory_limit_mb; inputs and answers of greet_v1 may take 1 MiB, says its `performance`"
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "limit, said",
+    [
+        ("timeout_seconds", "; payment_handler_v1 may take 120 s, says its `performance`"),
+        ("max_body", "; what it gives is larger than the journal takes: `max_body` under [journal]"),
+        ("cancelled", ""),
+    ],
+)
+def test_every_limit_of_a_run_has_its_words(limit: str, said: str) -> None:
+    node = compiled(REPOSITORY / "nodes" / "payments" / "payment_handler_v1.vsp")
+    assert outcome_lines(node, LimitHit(limit), {}) == f"error: limit hit: {limit}{said}"
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from vesper.effects.settings import ConfigError
 from vesper.host.config import VARIABLE, Config, config_from, find_config, read_config
 from vesper.host.grants import judge
+from vesper.host.host import Host
+from vesper.host.recording import Recorder
 
 
 def read(tmp_path: Path, text: str) -> Config:
@@ -124,3 +127,11 @@ def test_the_nearest_file_upwards_is_found_unless_the_environment_names_one(
     assert find_config(inner) == tmp_path.resolve() / "vesper.toml"
     monkeypatch.setenv(VARIABLE, str(tmp_path / "named.toml"))
     assert find_config(inner) == tmp_path / "named.toml"
+
+
+@pytest.mark.parametrize("given", ["vesper.toml", {"grants": []}, Path("vesper.toml")])
+def test_what_are_no_settings_is_told(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"vesper\.Host\.from_file\(PATH\) reads them from a file"):
+        Host(given)
+    with pytest.raises(TypeError, match="a Recorder records what a Host performs"):
+        Recorder(given, "case.yaml")

@@ -47,8 +47,8 @@ class _May:
 class Report:
     """What there is to say of some nodes."""
 
-    nodes: Mapping[str, _May | None]
-    """None for one with errors."""
+    nodes: Mapping[str, _May | str]
+    """Or why nothing can be said of it."""
     grants: tuple[Grant, ...]
     settings: Path | None
     known: tuple[str, ...]
@@ -63,17 +63,18 @@ def report(nodes: Mapping[str, Node | None], wanted: Sequence[str], config: Path
     except ConfigError as problem:
         raise click.ClickException(str(problem)) from None
     grants = () if read is None else read.grants
-    found: dict[str, _May | None] = {}
+    found: dict[str, _May | str] = {}
     for name in _chosen(nodes, wanted):
         node = nodes[name]
         whole = None if node is None else _whole(node, nodes)
         if whole is None:
-            found[name] = None
+            found[name] = "has errors"
             continue
         try:
             plans = plans_of(whole)
         except MachineConflict as problem:
-            raise click.ClickException(str(problem)) from None
+            found[name] = f"cannot run: {problem}"
+            continue
         said = judged(whole.node, plans, grants)
         is_granted = read is not None and all(each.is_allowed for each in said.values())
         missing = _missing(read, plans, name) if read is not None and is_granted else None
@@ -122,7 +123,7 @@ def _names(node_id: str) -> tuple[str, ...]:
 def as_json(said: Report) -> dict[str, Any]:
     return {
         name: None
-        if may is None
+        if isinstance(may, str)
         else {
             "required": {capability: list(map(_step, steps)) for capability, steps in may.needed.items()},
             "declared": list(may.node.grants.required),
@@ -136,9 +137,9 @@ def as_json(said: Report) -> dict[str, Any]:
 
 def lines(said: Report) -> Iterator[str]:
     for name, may in said.nodes.items():
-        state = "has errors" if may is None else "" if may.needed else "none"
+        state = may if isinstance(may, str) else "" if may.needed else "none"
         yield f"{printable(name)}  {state}".rstrip()
-        if may is None:
+        if isinstance(may, str):
             continue
         for capability, steps in may.needed.items():
             yield f"  {capability}  {', '.join(map(_step, steps)) or _CREDENTIALS}"

@@ -14,6 +14,7 @@ from vesper.effects.settings import ConfigError
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Denied, Failed, Outcome
 from vesper.host.host import Host, Prepared
+from vesper.host.plans import MachineConflict
 from vesper.host.recording import NotRecorded, Recorder
 from vesper.host.running import InDoubt, Running
 from vesper.journal.entry import Kind, Stored
@@ -87,7 +88,7 @@ def run_hosted(
             why = tuple(_why(ran.outcome, prepared, stored, real))
         except InDoubt as doubt:
             raise click.ClickException(f"{doubt}; `vesper journal list --status in_doubt` lists such runs") from None
-        except (JournalError, ConfigError, NotRecorded) as problem:
+        except (JournalError, ConfigError, NotRecorded, MachineConflict) as problem:
             # The Host notes what is to be known of a run that has begun.
             raise click.ClickException("\n".join([str(problem), *getattr(problem, "__notes__", ())])) from None
         except KeyboardInterrupt:

@@ -62,9 +62,23 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
                 [f"error: denied: `{capability}` is not granted", *(f"  {printable(each)}" for each in why)]
             )
         case LimitHit(limit):
-            return f"error: limit hit: {limit}"
+            return f"error: limit hit: {limit}{_limit_told(node, limit)}"
         case EngineFault(message):
             return f"engine fault: {message}"
+
+
+def _limit_told(node: Node, limit: str) -> str:
+    """Who set a limit, and where; nothing of one that the caller has set."""
+    policy = node.grants.policy
+    match limit, policy.get("total_timeout_us"), policy.get("memory_limit_mb"):
+        case "timeout_seconds", int(microseconds), _:
+            return f"; {node.node_id} may take {microseconds / 1_000_000:g} s, says its `performance`"
+        case "memory_limit_mb", _, int(mebibytes):
+            return f"; inputs and answers of {node.node_id} may take {mebibytes} MiB, says its `performance`"
+        case "max_body", _, _:
+            return "; what it gives is larger than the journal takes: `max_body` under [journal]"
+        case _:
+            return ""
 
 
 def one_line(node: Node, outcome: Outcome) -> str:

@@ -123,6 +123,11 @@ class Host:
         performers: Mapping[str, Performer] | None = None,
     ) -> None:
         """`performers` stand in for those of the configuration, effect by effect: for tests."""
+        if config is not None and not isinstance(config, Config):
+            raise TypeError(
+                f"a Host has settings, not a {type(config).__name__}: "
+                "vesper.Host.from_file(PATH) reads them from a file, vesper.host.config.config_from from a dict"
+            )
         self.config = default_config(Path.cwd()) if config is None else config
         self._performers = Performers(self.config, performers or {})
         self._mint = Mint(self.config.grants)
@@ -312,6 +317,7 @@ class Host:
         running = self._new_running(prepared, run)
         auditing = Auditing(prepared.compiled.node, run)
         running.on_effect = auditing.effect if auditing.level == "detailed" else None
+        mistake: Exception | None = None
         if on_begun is not None:
             on_begun(running)
         with self._lock:
@@ -327,12 +333,18 @@ class Host:
                 raise
             except Exception as error:  # noqa: BLE001  # whatever an engine raises is its fault
                 redact = self._performers.secrets.redact
-                told = redact("".join(traceback.format_exception(error)))
-                _log.error("%s: %s broke\n%s", run.execution, prepared.compiled.node.node_id, told)
+                if self._performers.is_mistake_of_caller(error):
+                    mistake = error
+                else:
+                    told = redact("".join(traceback.format_exception(error)))
+                    _log.error("%s: %s broke\n%s", run.execution, prepared.compiled.node.node_id, told)
                 outcome = fault(error, redact)
             if _never_began(outcome) and not running.has_committed:
                 return outcome  # the inputs do not fit: nothing happened that a journal should know of
-            return running.end(outcome, lambda ended: auditing.end(inputs, ended))
+            ended = running.end(outcome, lambda ended: auditing.end(inputs, ended))
+            if mistake is not None:  # it has ended like that: nobody else could finish what is joined to a transaction
+                raise mistake
+            return ended
         except JournalError as error:
             if running.has_committed:
                 error.add_note(
@@ -342,6 +354,7 @@ class Host:
                 )
             raise
         finally:
+            mistake = None  # its traceback holds this frame: together they would be a ring
             with self._lock:
                 self._running.pop(run.execution, None)
                 _OURS.pop(run.execution, None)

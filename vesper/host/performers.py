@@ -113,7 +113,20 @@ class Performers(Mapping[str, Performer]):
         none of the databases that are joined can be finished by anybody."""
         database = sys.modules.get("vesper.effects.database")
         joined: frozenset[str] = frozenset() if database is None else database.joined_names()
-        return bool(joined) and any(self._database_of(*target) in joined for target in targets)
+        if not joined:
+            return False
+        asked = {self._database_of(*target) for target in targets}
+        unknown = next((name for name in sorted(joined) if name not in self._config.parts.databases), None)
+        if database is not None and unknown is not None and asked - {None}:
+            # The caller believes that what the node does is part of their transaction.
+            hint = close_to(unknown, sorted(self._config.parts.databases))
+            raise database.WrongConnection(f"`{unknown}` is joined, and there is no [databases.{unknown}] here{hint}")
+        return bool(asked & joined)
+
+    def is_mistake_of_caller(self, error: Exception) -> bool:
+        """True for a connection of the caller's that cannot be joined: they are told, and no engine is at fault."""
+        database = sys.modules.get("vesper.effects.database")
+        return database is not None and isinstance(error, database.WrongConnection)
 
     def check_targets(self, targets: Iterable[tuple[str, str]], node_id: str) -> None:
         """That everybody whom a node asks is configured. Raises `ConfigError`. Effects of the application's own may be

@@ -251,6 +251,10 @@ class Recorder(Host):
         name: str | None = None,
         placeholders: Mapping[str, object] | None = None,
     ) -> None:
+        if not isinstance(host, Host):
+            raise TypeError(
+                f"a Recorder records what a Host performs: Recorder(host, path), not a {type(host).__name__}"
+            )
         if isinstance(host, Recorder):
             raise TypeError("a Recorder records what a Host performs, and not what another Recorder does")
         # Nothing of its own: whatever a Host has, the other one has.
