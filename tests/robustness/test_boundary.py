@@ -217,7 +217,10 @@ def test_many_calls_keep_nothing() -> None:
         gc.collect()
         grown_objects = len(gc.get_objects()) - objects
         blocks_now, allocated_now = in_use()
-        assert [sys.getrefcount(each) for each in (given, *given, *given.values())] == counts
+        # `False` and short texts are everybody's, and other threads let some of theirs go; the rarest kind of call is
+        # made 10,000 times.
+        held = zip((given, *given, *given.values()), counts, strict=True)
+        assert all(sys.getrefcount(each) - before < 1_000 for each, before in held)
         grown.append((grown_objects, blocks_now - blocks, (allocated_now or 0) - (allocated or 0)))
         # One byte for each call would be 300 kB.
         if all(more < most for more, most in zip(grown[-1], (100, 1_000, 250_000), strict=True)):
