@@ -24,8 +24,8 @@ from vesper.replay.changes import NotChanged, SourceChange, read_setting, the_st
 from vesper.replay.fixing import NotApplied
 from vesper.replay.live import LiveHost
 from vesper.replay.rerun import Unrecorded
-from vesper.replay.session import Session, read_answers
-from vesper.replay.shell import Interrupted, Shell
+from vesper.replay.session import Interrupted, Session, read_answers
+from vesper.replay.shell import Shell
 from vesper.repository.locate import NodeNotFound, locate
 from vesper.spec.json_forms import forms_of_json
 from vesper.spec.json_mistake import JsonMistake, place_at

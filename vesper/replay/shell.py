@@ -25,7 +25,7 @@ from vesper.replay.changes import Change, InputChange, NotChanged, input_change,
 from vesper.replay.fixing import NotApplied
 from vesper.replay.live import status_text
 from vesper.replay.rerun import Changed
-from vesper.replay.session import Session
+from vesper.replay.session import Interrupted, Session
 from vesper.replay.text import (
     SENSITIVE,
     difference_lines,
@@ -60,13 +60,6 @@ apply                 make the changes of the node's text a fix: YAML diff, corp
 save                  keep the last run as a trace
 quit"""
 _YES = ("y", "yes")
-
-
-class Interrupted(VesperError):
-    """Somebody pressed Ctrl-C where a line is read: what was under way is given up, and the session goes on."""
-
-    def __init__(self) -> None:
-        super().__init__("interrupted: nothing was changed")
 
 
 class Shell:
