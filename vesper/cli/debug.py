@@ -106,7 +106,7 @@ def command(
 
     Exit codes: 0 fine, 1 the inputs or a breakpoint are wrong, 2 usage, 3 the engines differ.
     """
-    of_session = {
+    of_session: dict[str, object] = {
         "--comparative": comparative, "--engine": engine, "--input": pairs, "--json": json_file, "--now": start,
         "--case": case_name, "--reveal": reveal, "--answer": answers, "--fail": failures, "--commands": command_file,
         "--execute": execute, "--width": width,
@@ -114,7 +114,7 @@ def command(
     if dap or port is not None:
         from vesper.cli.debug_dap import serve
 
-        others = {"--trace": trace_id, "--break-on": break_on, "--list": is_listed, "--clear": clear}
+        others: dict[str, object] = {"--trace": trace_id, "--break-on": break_on, "--list": is_listed, "--clear": clear}
         _leave_away(of_session | others, "an editor says in its launch what is debugged and where it stops")
         sys.exit(serve(node, root, port, live, config))
     if node is None and trace_id is None:
