@@ -285,6 +285,8 @@ def _lines_of(file: TextIO) -> list[str]:
 
 def _converse(commands: Commands, script: list[str] | None, execute: tuple[str, ...]) -> None:
     """Commands from the options, from a file, or from whoever types; each is shown where nobody types it."""
+    if script is None and not execute and sys.stdin is None:
+        script = []  # cron and services have none: nobody says anything
     is_typed = script is None and not execute and sys.stdin.isatty()
     for line in _typed() if is_typed else _scripted(script, execute):
         if not is_typed:

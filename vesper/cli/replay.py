@@ -175,6 +175,9 @@ def _clean_errors() -> Iterator[None]:
 
 def _read(prompt: str) -> str | None:
     """A line of standard input; one that no terminal echoes is printed, so that a transcript has it."""
+    if sys.stdin is None:  # cron and services have none
+        click.echo(prompt.rstrip())
+        return None
     if sys.stdin.isatty():
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401  # lines can be edited, and come again
