@@ -192,7 +192,12 @@ def test_without_questions(trace: Trace) -> None:
     assert "`begin`" not in again.stderr
     lacking = invoke("replay", "./trace.json", "--set", "3.timeout=60s")
     assert lacking.exit_code == 1
-    assert "nobody says what it is answered" in lacking.stderr
+    assert "nobody says what it is answered: its own parameters were changed." in lacking.stderr
+    other = invoke("replay", "./trace.json", "--set", "input.order_id=ord_7")
+    assert "`begin` asks for state_transition" in other.stderr
+    assert "it asks for something else than was recorded (`entity` is another)." in other.stderr
+    unknown = invoke("replay", "./trace.json", "--set", "3.fails=http_402")
+    assert "it was not recorded." in unknown.stderr
     applied = invoke(
         "replay", "./trace.json", "--set", "3.timeout=60s", "--responses", "answers.json", "--apply", "--yes"
     )
