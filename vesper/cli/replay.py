@@ -88,6 +88,8 @@ def command(
         raise click.UsageError("--live goes with --set or --from where JSON is printed")
     if live and style == "json" and not yes:
         raise click.UsageError("--live asks first, and JSON leaves no room for it: add --yes")
+    if applies and style == "json" and not yes:
+        raise click.UsageError("--apply asks first, and JSON leaves no room for it: add --yes")
     with _clean_errors(), traces_of(configured := settings_of(config, dsn)) as traces:
         found = traces.find(trace)
         session = Session.open(found, engine, traces=traces)
@@ -111,7 +113,7 @@ def command(
             if style == "text":
                 shell.loop()
         if style == "json":
-            click.echo(document(_json(session, reveal)))
+            click.echo(document(_json(session, shell, reveal)))
     sys.exit(code)
 
 
@@ -146,7 +148,7 @@ def _batch(
     return FINE if session.has_succeeded else WRONG_INPUT
 
 
-def _json(session: Session, reveal: bool) -> dict[str, object]:
+def _json(session: Session, shell: Shell, reveal: bool) -> dict[str, object]:
     found: dict[str, object] = {
         "trace_id": session.trace.trace_id,
         "engine": session.engine,
@@ -161,6 +163,9 @@ def _json(session: Session, reveal: bool) -> dict[str, object]:
             for each in session.difference()
         ]
         found["fix"] = None if session.fix is None else session.fix_diff()
+    if shell.report is not None:
+        found["corpus"] = {"told": str(shell.report), "problems": list(shell.report.problems)}
+        found["applied"] = None if shell.applied is None else str(shell.applied)
     return found
 
 
