@@ -66,6 +66,13 @@ def test_a_pure_run_prints_the_id_of_its_trace(place: Place) -> None:
     assert [each["text"] for each in trace["contracts"] if not each["holds"]] == ["amount > 0"]
 
 
+def test_an_engine_is_for_traces_that_are_made_when_they_are_shown(place: Place) -> None:
+    stored = invoke("traces", "show", run_traced("50"), "--engine", "interp")
+    assert stored.stderr.startswith("note: a stored trace is shown as it was kept, on python; `vesper replay --engine")
+    made = invoke("traces", "show", place.run(node_text()), "--engine", "interp")
+    assert (made.stderr, ", on interp" in made.stdout) == ("", True)
+
+
 def test_a_run_with_effects_is_its_own_trace(place: Place) -> None:
     (place.folder / "nodes").mkdir()
     (place.folder / "nodes" / "charge_v1.vsp").write_text(node_text(), encoding="utf-8")

@@ -116,3 +116,16 @@ def test_a_terminal_may_be_as_narrow_as_it_likes(width: int) -> None:
     rows = [Row("Variables", "名前", ("漢字" * 20, "漢字" * 20)), Row("Location", "", ("here", "there"))]
     lines = lay_out(rows, ["python", "interp"], width)
     assert json.dumps(lines, ensure_ascii=False).count("漢") >= 20, "nothing is lost"
+
+
+@pytest.mark.parametrize("engines", [["python"], ["python", "interp"]])
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_long_value_leaves_room_for_the_others_unless_it_differs(width: int, engines: list[str]) -> None:
+    """Each character is looked at once: a million of them would take hours if the rest were measured for each line."""
+    of = "y" * 1_000_000
+    lines = lay_out([Row("Variables", "text", (of,) * len(engines))], engines, width)
+    assert len(lines) < 50
+    assert "characters more)" in " ".join(" ".join(lines).split())
+    if len(engines) == 2:
+        whole = "".join(lay_out([Row("Variables", "text", (f"{of}ä", f"{of}ö"))], engines, width))
+        assert [whole.count(each) for each in "yäö"] == [2_000_000, 1, 1]

@@ -105,6 +105,36 @@ def test_a_live_session_that_is_left_ends_its_run(host: Host, stripe: FakeStripe
     assert charges(stripe) == 0
 
 
+def test_a_live_session_runs_no_execution_but_its_own(host: Host, stripe: FakeStripe) -> None:
+    """A Host runs others of the same node meanwhile: those of its application, and those that somebody left."""
+    world, session = live(host)
+    session.step()
+    program = PAIR["python"].load(compiled_node(PAYMENT))
+    prepared = host.prepare(compiled_node(PAYMENT), program, "python")
+    assert type(prepared.program) is type(program)
+    other = host.run(prepared, {**INPUTS, "order_id": "ord_9", "idempotency_key": "k-9"}, NOON)
+    assert isinstance(other.outcome, Returned)
+    ran = world.finish(None)
+    assert ran is not None
+    assert ran.outcome == LimitHit("cancelled")
+    assert charges(stripe) == 1
+
+
+def test_who_is_interrupted_while_an_effect_is_performed_is_told_how_it_ended(host: Host, stripe: FakeStripe) -> None:
+    world, session = live(host)
+    session.add_breakpoint("step:call_stripe_api")
+    session.resume(from_start=True)
+    request = session.leader.waits_for
+    assert request is not None
+    world._tasks.put(request)  # what `answer` does, before Ctrl-C ends its wait
+    ran = world.finish(None)
+    assert ran is not None
+    assert ran.outcome == LimitHit("cancelled")
+    assert charges(stripe) == 1, "it had begun, and goes on to its result"
+    kinds = [str(each.entry.kind) for each in host.journal.read(ran.execution).entries]
+    assert kinds[-2:] == ["RESULT", "END"]
+
+
 def test_live_without_a_grant_is_denied(tmp_path: Path) -> None:
     with Host(config_from({"journal": {"dsn": f"sqlite:{tmp_path / 'j.db'}"}}, tmp_path)) as bare:
         world, session = live(bare)

@@ -5,8 +5,11 @@ The transcripts are files of this folder; `make update` writes them anew.
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -139,6 +142,26 @@ def test_commands_that_are_no_text_are_refused_before_anything_runs(tmp_path: Pa
     done = debug(str(ROOT / DRAWN), "--commands", str(tmp_path / "commands"))
     assert (done.exit_code, "commands are text in UTF-8" in done.output) == (2, True)
     assert "Location" not in done.output
+
+
+@pytest.mark.parametrize(
+    "arguments, code, told",
+    [
+        (["debug", str(ROOT / DRAWN)], 0, "Location: "),
+        (["debug", "--dap"], 1, "use --port"),
+        (["replay", str(ROOT / "tests" / "trace" / "goldens" / "format_1_pure.json")], 0, "(replay)"),
+    ],
+)
+def test_without_a_standard_input_nobody_says_anything(
+    arguments: list[str], code: int, told: str, tmp_path: Path
+) -> None:
+    """As under cron, where it is closed, and not merely empty."""
+    command = [sys.executable, "-c", "import os, sys; os.close(0); os.execv(sys.argv[1], sys.argv[1:])", sys.executable]
+    done = subprocess.run(
+        [*command, "-m", "vesper", *arguments], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, told in done.stdout + done.stderr) == (code, True), done.stderr
 
 
 def test_one_engine_inputs_and_answers_of_the_command_line() -> None:

@@ -15,8 +15,10 @@ from tests.support.journalled import invoke
 from tests.support.payments import ORDER, Shop
 from vesper.cli.traces_open import traces_of
 from vesper.cli.writing import replace_text
+from vesper.engines.engine import Request
 from vesper.engines.outcome import Failed
 from vesper.engines.registry import ENGINES
+from vesper.host.running import Running
 from vesper.replay.rerun import replay
 from vesper.replay.session import Session
 from vesper.replay.shell import Shell
@@ -95,6 +97,26 @@ def test_nothing_is_performed_without_consent_and_nothing_is_written_without_yes
     said = session(shop, ran.execution, ["modify 3 timeout 60s", "y", "n"])
     assert "Success! Apply fix? [y/N] n" in said
     assert "not applied" in said
+    assert shop.node.read_bytes() == text
+
+
+def test_who_interrupts_what_is_performed_is_told_where_it_stands(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.stripe.drop_answers = 3
+    ran = shop.pay()
+    text = shop.node.read_bytes()
+
+    performs = Running._complete
+
+    def interrupted(self: Running, request: Request) -> None:
+        performs(self, request)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Running, "_complete", interrupted)
+    done = invoke("replay", ran.execution, "--set", "3.timeout=60s", "--live", "--yes", "--apply")
+    assert done.exit_code == 1
+    told = re.search(r"interrupted: how far execution (\S+) came, `vesper journal show \1` says", done.stderr)
+    assert told is not None, done.stderr
+    assert invoke("journal", "show", told[1]).exit_code == 0
     assert shop.node.read_bytes() == text
 
 

@@ -16,6 +16,7 @@ from tests.support.payments import ORDER, Shop, founding_text
 from vesper.cli.replay import _read
 from vesper.cli.traces_open import traces_of
 from vesper.engines.registry import ENGINES
+from vesper.replay.fixing import replay_corpus
 from vesper.replay.rerun import Unrecorded, replay
 from vesper.replay.session import Session
 from vesper.replay.shell import Shell
@@ -192,11 +193,20 @@ def test_without_questions(trace: Trace) -> None:
     assert "`begin`" not in again.stderr
     lacking = invoke("replay", "./trace.json", "--set", "3.timeout=60s")
     assert lacking.exit_code == 1
-    assert "nobody says what it is answered" in lacking.stderr
-    applied = invoke(
-        "replay", "./trace.json", "--set", "3.timeout=60s", "--responses", "answers.json", "--apply", "--yes"
-    )
+    assert "nobody says what it is answered: its own parameters were changed." in lacking.stderr
+    other = invoke("replay", "./trace.json", "--set", "input.order_id=ord_7")
+    assert "`begin` asks for state_transition" in other.stderr
+    assert "it asks for something else than was recorded (`entity` is another)." in other.stderr
+    unknown = invoke("replay", "./trace.json", "--set", "3.fails=http_402")
+    assert "it was not recorded." in unknown.stderr
+    fixed = ["replay", "./trace.json", "--set", "3.timeout=60s", "--responses", "answers.json", "--apply"]
+    assert invoke(*fixed, "--format", "json").exit_code == 2, "JSON leaves no room for a question"
+    applied = invoke(*fixed, "--yes", "--format", "json")
     assert applied.exit_code == 0, applied.output
+    said = json.loads(applied.stdout)
+    assert said["applied"] == "nodes/payment_handler_v1.vsp"
+    assert said["corpus"]["problems"] == []
+    assert said["corpus"]["told"].endswith("replayed on python and interp: all as before")
     assert "timeout: 60s" in Path("nodes/payment_handler_v1.vsp").read_text("utf-8")
     for arguments, code in (
         (["--set", "timeout=3"], 1), (["--set", "9.timeout=3s"], 1), (["--save"], 2), (["--from", "x"], 1),
@@ -212,6 +222,13 @@ def test_what_cannot_be_kept_is_no_success(trace: Trace) -> None:
         done = invoke("replay", "./trace.json", "--from", "3", "--save", *more)
         assert done.exit_code == 1
         assert "the store of traces cannot be used" in done.stderr
+
+
+def test_a_fix_is_not_to_blame_for_a_trace_that_replays_not_even_without_it(trace: Trace) -> None:
+    cut = replace(trace, trace_id="cut", exchanges=trace.exchanges[:1])
+    report = replay_corpus(Session.open(trace).compiled, [trace, cut])
+    assert (report.traces, report.lame, report.problems) == (1, 1, ())
+    assert str(report).endswith(": all as before; 1 trace replayed not even before the change")
 
 
 def test_a_fix_of_nothing_is_refused_before_anything_runs(trace: Trace) -> None:

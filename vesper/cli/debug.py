@@ -106,7 +106,7 @@ def command(
 
     Exit codes: 0 fine, 1 the inputs or a breakpoint are wrong, 2 usage, 3 the engines differ.
     """
-    of_session = {
+    of_session: dict[str, object] = {
         "--comparative": comparative, "--engine": engine, "--input": pairs, "--json": json_file, "--now": start,
         "--case": case_name, "--reveal": reveal, "--answer": answers, "--fail": failures, "--commands": command_file,
         "--execute": execute, "--width": width,
@@ -114,7 +114,7 @@ def command(
     if dap or port is not None:
         from vesper.cli.debug_dap import serve
 
-        others = {"--trace": trace_id, "--break-on": break_on, "--list": is_listed, "--clear": clear}
+        others: dict[str, object] = {"--trace": trace_id, "--break-on": break_on, "--list": is_listed, "--clear": clear}
         _leave_away(of_session | others, "an editor says in its launch what is debugged and where it stops")
         sys.exit(serve(node, root, port, live, config))
     if node is None and trace_id is None:
@@ -285,6 +285,8 @@ def _lines_of(file: TextIO) -> list[str]:
 
 def _converse(commands: Commands, script: list[str] | None, execute: tuple[str, ...]) -> None:
     """Commands from the options, from a file, or from whoever types; each is shown where nobody types it."""
+    if script is None and not execute and sys.stdin is None:
+        script = []  # cron and services have none: nobody says anything
     is_typed = script is None and not execute and sys.stdin.isatty()
     for line in _typed() if is_typed else _scripted(script, execute):
         if not is_typed:

@@ -74,6 +74,8 @@ def worlds(stack: ExitStack, live: bool, config: Path | None) -> Callable[[Subje
 
 def _serve(adapter: Adapter, port: int | None) -> int:
     if port is None:
+        if sys.stdin is None or sys.stdout is None:
+            raise click.ClickException("--dap speaks on standard input and output, and they are closed: use --port")
         return converse(adapter, sys.stdin.buffer, sys.stdout.buffer)
     try:
         listening = socket.create_server(("127.0.0.1", port))
@@ -213,5 +215,5 @@ def _of_trace(arguments: Mapping[str, Any], engines: list[Engine]) -> Subject:
             str(arguments["trace"]), None if config is None else Path(str(config)), arguments.get("reveal") is True
         )
     except click.ClickException as problem:
-        raise Refused(problem.message) from None
+        raise Refused(problem.message.replace("--reveal", '`"reveal": true`')) from None
     return subject_of_trace(found, engines)

@@ -24,8 +24,8 @@ from vesper.replay.changes import NotChanged, SourceChange, read_setting, the_st
 from vesper.replay.fixing import NotApplied
 from vesper.replay.live import LiveHost
 from vesper.replay.rerun import Unrecorded
-from vesper.replay.session import Session, read_answers
-from vesper.replay.shell import Interrupted, Shell
+from vesper.replay.session import Interrupted, Session, read_answers
+from vesper.replay.shell import Shell
 from vesper.repository.locate import NodeNotFound, locate
 from vesper.spec.json_forms import forms_of_json
 from vesper.spec.json_mistake import JsonMistake, place_at
@@ -88,6 +88,8 @@ def command(
         raise click.UsageError("--live goes with --set or --from where JSON is printed")
     if live and style == "json" and not yes:
         raise click.UsageError("--live asks first, and JSON leaves no room for it: add --yes")
+    if applies and style == "json" and not yes:
+        raise click.UsageError("--apply asks first, and JSON leaves no room for it: add --yes")
     with _clean_errors(), traces_of(configured := settings_of(config, dsn)) as traces:
         found = traces.find(trace)
         session = Session.open(found, engine, traces=traces)
@@ -111,7 +113,7 @@ def command(
             if style == "text":
                 shell.loop()
         if style == "json":
-            click.echo(document(_json(session, reveal)))
+            click.echo(document(_json(session, shell, reveal)))
     sys.exit(code)
 
 
@@ -146,7 +148,7 @@ def _batch(
     return FINE if session.has_succeeded else WRONG_INPUT
 
 
-def _json(session: Session, reveal: bool) -> dict[str, object]:
+def _json(session: Session, shell: Shell, reveal: bool) -> dict[str, object]:
     found: dict[str, object] = {
         "trace_id": session.trace.trace_id,
         "engine": session.engine,
@@ -161,6 +163,9 @@ def _json(session: Session, reveal: bool) -> dict[str, object]:
             for each in session.difference()
         ]
         found["fix"] = None if session.fix is None else session.fix_diff()
+    if shell.report is not None:
+        found["corpus"] = {"told": str(shell.report), "problems": list(shell.report.problems)}
+        found["applied"] = None if shell.applied is None else str(shell.applied)
     return found
 
 
@@ -175,6 +180,9 @@ def _clean_errors() -> Iterator[None]:
 
 def _read(prompt: str) -> str | None:
     """A line of standard input; one that no terminal echoes is printed, so that a transcript has it."""
+    if sys.stdin is None:  # cron and services have none
+        click.echo(prompt.rstrip())
+        return None
     if sys.stdin.isatty():
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401  # lines can be edited, and come again

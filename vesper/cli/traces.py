@@ -92,6 +92,9 @@ def show_command(
     """Show a trace: its inputs, its steps, its contracts and how it ended."""
     with the_traces(config, dsn) as traces:
         found = traces.find(trace, engine)
+    if engine is not None and found.engines[0] != engine:
+        told = f"note: a stored trace is shown as it was kept, on {found.engines[0]}"
+        click.echo(f"{told}; `vesper replay --engine {engine}` runs it on {engine}", err=True)
     if style == "json":
         click.echo(document(show_json(found, reveal)))
     else:

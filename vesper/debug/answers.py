@@ -19,6 +19,7 @@ from vesper.check.cases import Case
 from vesper.compiler import Compiled
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer, Request
 from vesper.engines.outcome import LimitHit, Outcome
+from vesper.engines.registry import ENGINES
 from vesper.host.host import Host, Ran
 from vesper.host.plans import plans_of
 from vesper.spec.inputs import accept_inputs
@@ -218,7 +219,12 @@ class Live:
         self._ran: Ran | None = None
         self._problem: BaseException | None = None
         """Why there is no run: it could not be begun, or its journal broke."""
-        prepared = host.prepare(compiled, _Puppet(compiled.semantic_hash, self._tasks, self._results), engine)
+        # The puppet runs this execution alone. What a Host has prepared runs all others of the node, too: those that it
+        # takes over from a process that died would ask for what this debugger does.
+        prepared = replace(
+            host.prepare(compiled, ENGINES[engine].load(compiled), engine),
+            program=_Puppet(compiled.semantic_hash, self._tasks, self._results),
+        )
         self._thread = threading.Thread(
             target=self._work, args=(lambda: host.run(prepared, inputs, now),), name="vesper-debug", daemon=True
         )
@@ -250,10 +256,12 @@ class Live:
         if self._ran is None and self._problem is None:
             self._tasks.put(_CANCELLED if outcome is None else outcome)
             found = self._results.get()
+            while isinstance(found, Completion):  # of a request at which somebody was interrupted, who does not wait
+                found = self._results.get()
             if isinstance(found, BaseException):
                 self._problem = found
                 raise found
-            self._ran = found if isinstance(found, Ran) else None
+            self._ran = found
         self._thread.join()
         return self._ran
 

@@ -13,6 +13,8 @@ NARROWEST = 60
 MARKER = "≠"
 _WIDEST = 2
 """Columns that one character may take."""
+_LONGEST = 400
+"""Characters of one entry that is the same on all sides: a view has many, and `print` shows one value whole."""
 
 Style = Callable[[str, str], str]
 """A text and what it is: `differs`, `title` or `dim`."""
@@ -67,7 +69,7 @@ def _entry(key: str, text: str) -> str:
 
 
 def _pair(texts: Sequence[str], differs: bool, inner: int, style: Style) -> list[str]:
-    columns = [_wrapped(text, inner - 1) for text in texts]
+    columns = [_wrapped(text if differs else _shortened(text), inner - 1) for text in texts]
     height = max(map(len, columns))
     lines = []
     for number in range(height):
@@ -89,7 +91,8 @@ def _one_column(rows: Sequence[Row], number: int, width: int) -> list[str]:
             lines.append(f"{section}:")
         for key, text, differs in texts:
             sign = f" {MARKER}" if differs else ""
-            lines += _wrapped(f"  {_entry(key, text or '')}{sign}", width)
+            entry = f"  {_entry(key, text or '')}"
+            lines += _wrapped(f"{entry if differs else _shortened(entry)}{sign}", width)
     return lines
 
 
@@ -100,27 +103,38 @@ def _sections(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return list(found.items())
 
 
+def _shortened(text: str) -> str:
+    """The beginning of a long entry, and how much more there is. What differs is never cut: it may do so at its end."""
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]} … ({len(text) - _LONGEST} characters more)"
+
+
 def _wrapped(text: str, width: int) -> list[str]:
-    """The text in lines that are not wider; what goes on is indented. Nothing is cut."""
+    """The text in lines that are not wider; what goes on is indented. Nothing is cut. Each character is looked at once:
+    a text may have a million of them."""
     lines: list[str] = []
     indent = " " * min(len(text) - len(text.lstrip(" ")) + 2, max(0, width - 2))  # a wide character has room beside it
-    rest = text
-    while display_width(rest) > width >= _WIDEST:
-        cut = _fitting(rest, width)
-        space = rest.rfind(" ", len(indent), cut)
-        at = space if space > width // 2 else cut
-        lines.append(rest[:at].rstrip())
-        rest = indent + rest[at:].lstrip(" ")
-    return [*lines, rest]
+    start, before = 0, ""
+    while width >= _WIDEST and (end := _fitting(text, start, width - len(before))) < len(text):
+        line = before + text[start:end]
+        space = line.rfind(" ", len(indent))
+        at = space if space > width // 2 else len(line)
+        lines.append(line[:at].rstrip())
+        start += at - len(before)
+        while start < len(text) and text[start] == " ":
+            start += 1
+        before = indent
+    return [*lines, before + text[start:]]
 
 
-def _fitting(text: str, width: int) -> int:
-    """How many characters fit into so many columns; at least one."""
+def _fitting(text: str, start: int, width: int) -> int:
+    """Up to where a text from `start` on fits into so many columns; at least one character does."""
     used = 0
-    for number, character in enumerate(text):
-        used += display_width(character)
+    for number in range(start, len(text)):
+        used += display_width(text[number])
         if used > width:
-            return max(1, number)
+            return max(start + 1, number)
     return len(text)
 
 

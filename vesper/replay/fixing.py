@@ -36,6 +36,8 @@ class CorpusReport:
     problems: tuple[str, ...]
     """What comes out otherwise than before."""
     unread: int = 0
+    lame: int = 0
+    """Traces that replay not even with the text that they ran with: a changed text is not to blame for them."""
 
     @property
     def is_clean(self) -> bool:
@@ -45,8 +47,10 @@ class CorpusReport:
         what = (
             f"{_count(self.cases, 'case')} and {_count(self.traces, 'trace')} replayed on {' and '.join(self.engines)}"
         )
+        told = "all as before" if self.is_clean else f"{len(self.problems)} not as before"
         unread = f"; {_count(self.unread, 'trace')} could not be read" if self.unread else ""
-        return f"{what}: {'all as before' if self.is_clean else f'{len(self.problems)} not as before'}{unread}"
+        lame = f"; {_count(self.lame, 'trace')} replayed not even before the change" if self.lame else ""
+        return f"{what}: {told}{unread}{lame}"
 
 
 def _count(number: int, one: str) -> str:
@@ -73,17 +77,23 @@ def replay_corpus(compiled: Compiled, corpus: Iterable[Trace], unread: int = 0) 
                     problems.append(f"case `{case.name}` on {name}: it ends otherwise")
             except UnexpectedRequest as problem:
                 problems.append(f"case `{case.name}` on {name}: {problem}")
-    count = 0
+    count, lame = 0, 0
     for trace in corpus:
+        found = {name: told for name in programs if (told := _difference(trace, name, compiled)) is not None}
+        if found and any(_difference(trace, name, None) is not None for name in found):
+            lame += 1
+            continue
         count += 1
-        for name in programs:
-            try:
-                found = replay(trace, name, compiled).difference
-            except Unrecorded as problem:
-                found = str(problem)
-            if found is not None:
-                problems.append(f"trace {trace.trace_id} on {name}: {found}")
-    return CorpusReport(len(compiled.cases), count, tuple(programs), tuple(problems), unread)
+        problems += [f"trace {trace.trace_id} on {name}: {told}" for name, told in found.items()]
+    return CorpusReport(len(compiled.cases), count, tuple(programs), tuple(problems), unread, lame)
+
+
+def _difference(trace: Trace, engine: str, compiled: Compiled | None) -> str | None:
+    """Where a trace comes out otherwise with another text, or without one with its own; None where it does not."""
+    try:
+        return replay(trace, engine, compiled).difference
+    except Unrecorded as problem:
+        return str(problem)
 
 
 def stored_corpus(traces: Traces, trace: Trace, most: int = MOST_TRACES) -> tuple[list[Trace], int]:

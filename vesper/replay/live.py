@@ -59,6 +59,11 @@ class LiveHost(Host):
         exchanges = tuple(self._with_origin(each, known) for each in found.exchanges)
         return replace(found, exchanges=exchanges, origin=changed.origin())
 
+    @property
+    def execution(self) -> str | None:
+        """The execution that was begun last; None where none was."""
+        return None if self._last is None else self._last.execution
+
     def _with_origin(self, exchange: Exchange, recorded: dict[str, Exchange]) -> Exchange:
         running = self._last
         if running is not None and exchange.path in running.performed:
@@ -92,6 +97,10 @@ class _LiveRunning(Running):
     """The trace that it is made from."""
     performed: set[str]
     """The paths of what was not answered by anybody, and went out."""
+
+    @property
+    def execution(self) -> str:
+        return self._run.execution
 
     def _complete(self, request: Request) -> Completion:
         known = self.answered(request)

@@ -101,11 +101,13 @@ def _other(request: Request, recorded: Exchange) -> str | None:
     where = plain_step(request.path)
     if request.path != recorded.path:
         return f"`{where}` asks for {request.effect}, and what was recorded next is `{plain_step(recorded.path)}`"
-    if not is_same_request(request, recorded):
-        names = [name for name in request.arguments if _differs(request.arguments, recorded.arguments, name)]
-        told = f" (`{names[0]}` is another)" if names else ""
-        return f"`{where}` asks for something else than was recorded{told}"
-    return None
+    return None if is_same_request(request, recorded) else f"`{where}` asks for {_something_else(request, recorded)}"
+
+
+def _something_else(request: Request, recorded: Exchange) -> str:
+    names = [name for name in request.arguments if _differs(request.arguments, recorded.arguments, name)]
+    told = f" (`{names[0]}` is another)" if names else ""
+    return f"something else than was recorded{told}"
 
 
 def is_same_request(request: Request, recorded: Exchange) -> bool:
@@ -182,6 +184,15 @@ class Changed:
             raise Unrecorded(_other(request, recorded) or f"`{recorded.path}` differs")
         return None
 
+    def why_unknown(self, request: Request) -> str:
+        """Why what was recorded is no answer to a request."""
+        number = self.numbers.get(request.path)
+        if number is None:
+            return "it was not recorded"
+        if request.path in self.anew:
+            return "its own parameters were changed"
+        return f"it asks for {_something_else(request, self.trace.exchanges[number])}"
+
     def is_before(self, request: Request) -> bool:
         """True for what comes before the step that it is run from."""
         number = self.numbers.get(request.path)
@@ -243,8 +254,9 @@ def rerun(changed: Changed, engine: str, asks: Sequence[Ask], takes_records: boo
         if known is not None and takes_records:
             return known
         raise Unrecorded(
-            f"`{plain_step(request.path)}` asks for {request.effect}, and nobody says what it is answered: it was not "
-            "recorded. Give a response at the prompt, with --responses FILE, or let it be performed with --live"
+            f"`{plain_step(request.path)}` asks for {request.effect}, and nobody says what it is answered: "
+            f"{changed.why_unknown(request)}. Give a response at the prompt, with --responses FILE, or let it be "
+            "performed with --live"
         )
 
     name = trace_id(time.time_ns())

@@ -18,12 +18,20 @@ from vesper.replay.changes import Change, NotChanged, SourceChange, read_answer
 from vesper.replay.fixing import CorpusReport, check_file, replay_corpus, stored_corpus, yaml_diff
 from vesper.replay.live import LiveHost
 from vesper.replay.rerun import Ask, Changed, Replayed, changed, engine_of, replay, rerun
+from vesper.spec.vesper_error import VesperError
 from vesper.trace.difference import Difference, differences
 from vesper.trace.library import Traces
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.programs import compiled_of
 from vesper.trace.recorder import exchange_of
 from vesper.trace.timeline import TimelineStep, timeline
+
+
+class Interrupted(VesperError):
+    """Somebody pressed Ctrl-C: what was under way is given up, and the session goes on."""
+
+    def __init__(self, why: str = "nothing was changed") -> None:
+        super().__init__(f"interrupted: {why}")
 
 
 @dataclass(slots=True)
@@ -112,7 +120,16 @@ class Session:
             return self._from_file(request)
 
         with self.open_host() as host:
-            self.forked, self.fork_of = host.run_changed(prepared, engine or self.engine, answered), prepared
+            try:
+                forked = host.run_changed(prepared, engine or self.engine, answered)
+            except KeyboardInterrupt:
+                if host.execution is None or not host.knows(host.execution):  # nothing was about to be changed yet
+                    raise Interrupted("nothing was performed") from None
+                raise Interrupted(
+                    f"how far execution {host.execution} came, `vesper journal show {host.execution}` says; "
+                    "it is not gone on with"
+                ) from None
+            self.forked, self.fork_of = forked, prepared
             self.statuses = dict(host.statuses)
         return self.forked
 

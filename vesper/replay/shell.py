@@ -22,10 +22,10 @@ from vesper.engines.registry import ENGINES
 from vesper.host.plans import plans_of
 from vesper.host.stub_answers import plain_step
 from vesper.replay.changes import Change, InputChange, NotChanged, input_change, read_answer, read_change, the_step
-from vesper.replay.fixing import NotApplied
+from vesper.replay.fixing import CorpusReport, NotApplied
 from vesper.replay.live import status_text
 from vesper.replay.rerun import Changed
-from vesper.replay.session import Session
+from vesper.replay.session import Interrupted, Session
 from vesper.replay.text import (
     SENSITIVE,
     difference_lines,
@@ -62,13 +62,6 @@ quit"""
 _YES = ("y", "yes")
 
 
-class Interrupted(VesperError):
-    """Somebody pressed Ctrl-C where a line is read: what was under way is given up, and the session goes on."""
-
-    def __init__(self) -> None:
-        super().__init__("interrupted: nothing was changed")
-
-
 class Shell:
     def __init__(
         self,
@@ -93,6 +86,10 @@ class Shell:
         self._is_live = is_live
         self._asks_first = asks_first
         self._scale = scale
+        self.report: CorpusReport | None = None
+        """What the last fix that was shown does to all that ran before."""
+        self.applied: Path | None = None
+        """Where the last fix was written."""
 
     # -- the prompt -------------------------------------------------------------------------------
 
@@ -326,7 +323,7 @@ class Shell:
         if self.session.fix is None:
             raise NotApplied("nothing in the node's text was changed: there is no fix to apply")
         self._write(self.session.fix_diff().rstrip("\n"))
-        report = self.session.corpus()
+        report = self.report = self.session.corpus()
         self._write(f"\nCorpus: {report}")
         for problem in report.problems[:10]:
             self._write(f"  {printable(problem)}")
@@ -342,6 +339,7 @@ class Shell:
             self._write_file(path, self.session.fixed_text)
         except OSError as error:
             raise NotApplied(f"{path} cannot be written: {error.strerror or error}") from None
+        self.applied = path
         self._write(f"applied to {path}; the trace is as it was")
         return True
 
