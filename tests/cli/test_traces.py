@@ -204,6 +204,20 @@ def test_spans_for_opentelemetry(place: Place) -> None:
     assert "ann" not in text  # no values leave
 
 
+def test_a_filter_asks_about_what_is_sensitive_only_when_told_to(place: Place) -> None:
+    hidden, open_ = place.run(node_text(sensitive=True), "ann"), place.run(node_text(), "ann")
+    question = ["traces", "list", "--where", 'customer == "ann"', "--format", "json"]
+    found = invoke(*question)
+    assert [each["trace_id"] for each in json.loads(found.stdout)] == [open_]
+    assert found.stderr == (
+        "1 trace left out: --where asks about what is sensitive there; --reveal asks all the same\n"
+    )
+    revealed = invoke(*question, "--reveal")
+    assert [each["trace_id"] for each in json.loads(revealed.stdout)] == [open_, hidden]
+    assert revealed.stderr == ""
+    assert listed("--where", 'event_id != "none"') == [open_, hidden], "of such nodes other inputs can be asked about"
+
+
 def test_what_is_sensitive_is_shown_when_asked(place: Place) -> None:
     execution = place.run(node_text(sensitive=True), "ann")
     assert "ann" not in invoke("traces", "show", execution).stdout

@@ -48,6 +48,7 @@ def command() -> None:
 @click.option("--outcome", metavar="KIND", help=f"Only those that ended so: {', '.join(OUTCOMES)}, or an error code.")
 @click.option("--where", metavar="EXPRESSION", help="Only those whose inputs meet it: `input.amount > 10000`.")
 @click.option("--diverged", is_flag=True, help="Only those on which engines did not agree.")
+@click.option("--reveal", is_flag=True, help="Let --where ask about sensitive inputs.")
 @limit_option
 @style_option
 def list_command(
@@ -59,12 +60,13 @@ def list_command(
     outcome: str | None,
     where: str | None,
     diverged: bool,
+    reveal: bool,
     limit: int,
     style: str,
 ) -> None:
     """List traces, the newest first."""
     with the_traces(config, dsn) as traces:
-        filters = Filters(the_nodes(traces, node), since_us, until_us, outcome, where, diverged)
+        filters = Filters(the_nodes(traces, node), since_us, until_us, outcome, where, diverged, reveal)
         listed = traces.listed(filters, limit)
     if style == "json":
         click.echo(document([summary_json(each) for each in listed.found]))
@@ -74,6 +76,9 @@ def list_command(
             click.echo("\nthese are the newest; --limit shows more")
     if listed.is_cut and not listed.has_more:
         click.echo("only the newest 10,000 were looked into; --since and --node narrow it down", err=True)
+    if listed.not_asked:
+        told = f"{number(listed.not_asked, 'trace')} left out: --where asks about what is sensitive there"
+        click.echo(f"{told}; --reveal asks all the same", err=True)
     if listed.unread:
         click.echo(f"{number(listed.unread, 'trace')} could not be looked into: sealed, erased or damaged", err=True)
 

@@ -43,6 +43,8 @@ class Filters:
     where: str | None = None
     """An expression over inputs that holds."""
     is_diverged: bool = False
+    asks_sensitive: bool = False
+    """Whether that expression may ask about sensitive inputs: who may ask often enough knows the value."""
 
     @property
     def looks_inside(self) -> bool:
@@ -59,6 +61,8 @@ class Listed:
     """True where only the newest were looked into: there may be older ones that fit."""
     unread: int = 0
     """How many could not be looked into: erased, sealed under a key that is not here, damaged."""
+    not_asked: int = 0
+    """How many were left out because the expression asks about a sensitive input."""
 
 
 class Traces:
@@ -119,6 +123,7 @@ class Traces:
             listed.found.append(summary)
         looking.check()
         listed.unread = looking.unread
+        listed.not_asked = looking.not_asked
         return listed
 
     def node_ids(self) -> list[str]:
@@ -178,6 +183,7 @@ class _Looking:
         self._problem: BadExpression | None = None
         self._loader = Loader()
         self.unread = 0
+        self.not_asked = 0
 
     def keeps(self, summary: TraceSummary) -> bool:
         filters = self._filters
@@ -189,6 +195,9 @@ class _Looking:
             return True
         asked = None if filters.where is None else self._question(summary, filters.where)
         if filters.where is not None and asked is None:
+            return False
+        if asked is not None and not filters.asks_sensitive and _is_about_sensitive(*asked):
+            self.not_asked += 1
             return False
         try:
             inputs, has_diverged = self._traces.inside(summary)
@@ -233,6 +242,10 @@ class _Looking:
         """An expression that fits no node at all is a mistake; one that fits some asks about those."""
         if self._problem is not None and not any(self._questions.values()):
             raise self._problem
+
+
+def _is_about_sensitive(compiled: Compiled, question: Question) -> bool:
+    return any(("input", name) in question.mentions for name in compiled.node.grants.sensitive)
 
 
 def _of_journal(each: Summary) -> TraceSummary:
