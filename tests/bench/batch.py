@@ -29,6 +29,8 @@ ROWS = 1_000_000
 KINDS = 4_096
 """Different payments in a batch; they come again and again."""
 OURS = "Vesper, run_batch"
+ALONE = "Vesper, run_batch on one thread"
+"""Beside the same on several: what more threads are worth is a ratio of one measurement."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def _arrow_rows(table: Any, count: int) -> list[dict[str, Any]]:
     return found
 
 
-def ours(table: Any, threads: int) -> Columns:
+def ours(table: Any, threads: int, name: str = OURS) -> Columns:
     import vesper
     from tests.bench.ours import fastest_engine
 
@@ -73,7 +75,7 @@ def ours(table: Any, threads: int) -> Columns:
             raise Wrong("run_batch: a row has an error")
         return _arrow_rows(result, count)
 
-    return Columns(OURS, lambda given: node.run_batch(given, threads=threads), table, rows)
+    return Columns(name, lambda given: node.run_batch(given, threads=threads), table, rows)
 
 
 def polars(table: Any) -> Columns:
@@ -169,6 +171,8 @@ def measured(rows: int, threads: int, rounds: int, *, only_ours: bool = False) -
     """Seconds a record, best of the rounds; and who is missing."""
     table = arrow_table(rows)
     families: list[Callable[[], Columns]] = [lambda: ours(table, threads)]
+    if threads > 1:
+        families.append(lambda: ours(table, 1, ALONE))
     if not only_ours:
         families += [lambda: polars(table), lambda: duckdb(table, threads)]
     found, missing = [], []

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -177,6 +178,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--turns", type=int, default=4_000)
     turns = parser.parse_args().turns
+    os.environ["PYTHONPATH"] = str(ROOT)  # for the process that follows calls
     print(f"{sys.executable}, Python {sys.version}")
     with tempfile.TemporaryDirectory() as folder:
         settings = {"migration": {"refresh": "10s", "follow_cpu": "100%"}}

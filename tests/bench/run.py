@@ -105,7 +105,7 @@ class Bench:
             told = json.loads(ran.stdout)
             plain = self._seconds["w1", PLAIN]
             rows = [
-                Row(name, seconds, seconds / plain, "decimal", "exact", is_ours=name == batch.OURS)
+                Row(name, seconds, seconds / plain, "decimal", "exact", is_ours=name in (batch.OURS, batch.ALONE))
                 for name, seconds in told["seconds"].items()
             ]
             about = f"A table of {self._rows:,} payments, for each record; {threads} thread{'s' * (threads > 1)}."
@@ -119,7 +119,7 @@ class Bench:
         rows = [Row(name, each.best, each.best / base, spread=each.spread) for name, each in timings.items()]
         about = "W1 on the direct engine, begun by `start`: with its marks kept, and without."
         self._add(Section("tracing", "Tracing", about, "tracing off", rows))
-        starts = ours.starts(7)
+        starts = ours.starts(25)
         bare = starts["bare Python"].best
         rows = [Row(name, each.best, each.best / bare, spread=each.spread) for name, each in starts.items()]
         about = "Whole processes, from their start to their end; caches are filled."
@@ -132,7 +132,7 @@ class Bench:
             for (key, name), seconds in self._seconds.items()
             if key == "start" and name.startswith("first call")
         ]
-        one, two = (self._seconds.get((f"batch{each}", batch.OURS)) for each in (1, 2))
+        one, two = (self._seconds.get(("batch2", each)) for each in (batch.ALONE, batch.OURS))
         self.report.bounds = [
             Bound("W1, of the C floor", 1.5, self._of("w1", direct, FLOOR)),
             Bound("W1, of plain Python", 0.42, self._of("w1", direct, PLAIN)),
