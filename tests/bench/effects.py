@@ -29,6 +29,9 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 import vesper  # noqa: E402
+from tests.bench.ours import warm  # noqa: E402
+from tests.bench.workloads import W1  # noqa: E402
+from vesper.cli.bench_rounds import Way, interleaved, ratio  # noqa: E402
 from vesper.effects.performer import Ask  # noqa: E402
 from vesper.engines.registry import ENGINES  # noqa: E402
 from vesper.host.config import config_from  # noqa: E402
@@ -65,6 +68,8 @@ security:
 """
 PLAIN = {"order": "o-1234567", "amount": "12.50", "currency": "EUR", "customer": "c-99", "tax": "1.20", "note": "hello"}
 BARS = {"keyed": 2.5, "read": 1.0, "replayed": 1.5}
+PURE_BAR = 1.05
+"""Nothing: both run the same code, and this is what rounds of the same differ by."""
 LEVELS = {"keyed": "FULL", "read": "NORMAL"}
 """How the journal of a node is synced that does nothing else."""
 FEW, MANY = 5, 105
@@ -179,6 +184,19 @@ def measured(folder: Path, effect_class: str, engine: str, rounds: int) -> dict[
     }
 
 
+def pure(folder: Path, engine: str) -> float:
+    """What `node.call` of a node without effects takes where it has a Host with a journal, of what it takes without."""
+    host = Host(config_from({"journal": {"dsn": "sqlite:journal.db"}}, folder))
+    bare, hosted = (vesper.load(W1.file, engine=engine, host=each).call for each in (None, host))
+    ways = {"bare": Way(bare, W1.inputs), "hosted": Way(hosted, W1.inputs)}
+    for way in ways.values():
+        warm(way)
+    timings = interleaved(ways, seconds=2.0)
+    host.close()
+    assert not (folder / "journal.db").exists(), "a node without effects has made a journal"
+    return ratio(timings, "hosted", "bare")
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("folder", nargs="?", type=Path, default=ROOT.parent)
@@ -204,6 +222,15 @@ def main() -> int:
                     print(f"{engine:7} {level:7} {what:9} {on_clock}   {of_processor}   {told}")
                     if bar is not None and ratios[where] > bar:
                         over.append(f"{what} on {engine}, {level}")
+        for engine in ENGINES:
+            within = Path(name, f"pure-{engine}")
+            within.mkdir()
+            of_bare = pure(within, engine)
+            print(
+                f"{engine:7} a node without effects, with a Host: {of_bare:.3f} of without   {PURE_BAR} by best rounds"
+            )
+            if of_bare > PURE_BAR:
+                over.append(f"a node without effects on {engine}")
     if over:
         print(f"over the bar: {'; '.join(over)}")
     return bool(over)
