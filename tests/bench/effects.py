@@ -226,9 +226,7 @@ def main() -> int:
             within = Path(name, f"pure-{engine}")
             within.mkdir()
             of_bare = pure(within, engine)
-            print(
-                f"{engine:7} a node without effects, with a Host: {of_bare:.3f} of without   {PURE_BAR} by best rounds"
-            )
+            print(f"{engine:7} a node without effects, with a Host: {of_bare:.3f} of without; the bar is {PURE_BAR}")
             if of_bare > PURE_BAR:
                 over.append(f"a node without effects on {engine}")
     if over:
