@@ -129,9 +129,12 @@ def test_a_client_that_disconnects_in_the_middle_ends_the_adapter() -> None:
 
 
 def test_what_is_sent_to_an_editor_does_not_wait_for_what_it_acknowledges() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):  # noqa: SIM117
-        with debug_dap.accepted(server) as connection:
-            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()),
+        debug_dap.accepted(server) as connection,
+    ):
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.parametrize(
