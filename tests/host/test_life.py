@@ -226,6 +226,37 @@ def test_a_run_that_is_cancelled_after_it_changed_something_goes_on(tmp_path: Pa
     assert world.asked == ["first", "second"], "close waited for it"
 
 
+# -- lulls -----------------------------------------------------------------------------------------
+
+
+def test_there_is_no_lull_while_a_run_is_under_way(tmp_path: Path) -> None:
+    began, may_end = threading.Event(), threading.Event()
+
+    def first(_: Ask) -> object:
+        began.set()
+        assert may_end.wait(SOON)
+        return "done"
+
+    with host_of(settings(tmp_path), World(first=first)) as host:
+        assert host.lull(0.0), "nobody has asked for anything yet"
+        node = acting(tmp_path, host, "first")
+        callers = [threading.Thread(target=lambda text=text: node(event_id=text, text="t")) for text in "ab"]
+        for caller in callers:
+            caller.start()
+        assert began.wait(SOON)
+        assert not host.lull(0.0)
+        found: list[bool] = []
+        waits = threading.Thread(target=lambda: found.append(host.lull(SOON)))
+        waits.start()
+        assert found == []
+        may_end.set()
+        waits.join(SOON)
+        assert found == [True]
+        for caller in callers:
+            caller.join(SOON)
+        assert host.lull(0.0)
+
+
 # -- closing ---------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import vesper
 from tests.migration.routed import divergences_of, put_into, routes_in, state_of
 from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node, worked_nodes
 from vesper.compiler import Compiled
@@ -21,7 +22,7 @@ from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Completion, Done, Limits
 from vesper.engines.outcome import EngineFault, LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine
-from vesper.migration.apart.child import Child
+from vesper.migration.apart.child import Child, _environment
 from vesper.migration.apart.isolation import Busy, IsolatedProgram, Unavailable, Workers
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.reports import Agreement, Disagreement
@@ -465,6 +466,12 @@ def computed(pid: int) -> float:
     """Seconds of processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return int(fields[11]) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_process_imports_the_vesper_that_its_starter_runs() -> None:
+    """And nothing else from there: a folder of modules in front of those of Python would hide some of them."""
+    first = Path(_environment()["PYTHONPATH"].split(os.pathsep)[0])
+    assert (first / "vesper" / "__init__.py").samefile(vesper.__file__)
 
 
 def test_none_outlives_the_process_that_started_it_not_even_one_that_hangs() -> None:

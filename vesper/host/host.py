@@ -302,7 +302,13 @@ class Host:
     def _leave(self) -> None:
         with self._quiet:
             self._active -= 1
-            self._quiet.notify_all()
+            if self._active == 0:
+                self._quiet.notify_all()
+
+    def lull(self, seconds: float) -> bool:
+        """Waits so long, at most, for a moment in which no run is under way; whether there is one."""
+        with self._quiet:
+            return self._quiet.wait_for(lambda: self._active == 0, seconds)
 
     def _drive(
         self,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+import vesper
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode
 
@@ -27,6 +28,8 @@ OUT_OF_MEMORY = 86
 MAX_MESSAGE = 128 << 20
 LENGTH = struct.Struct(">I")
 _PART = 1 << 20
+_READ = 1 << 16
+"""As much as a pipe holds."""
 _TOLD = 2000
 _SAID = "; it said: "
 _PATIENCE = 8
@@ -76,6 +79,9 @@ class Child:
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
+        self._read_so_far = bytearray()
+        """What came and was not asked for yet. To read the length of an answer and then the answer would let go of
+        Python's lock twice, and each time whoever waits for it goes first."""
         self._owner = os.getpid()
         self._is_closed = False
         _CHILDREN.add(self)
@@ -103,23 +109,27 @@ class Child:
         if len(question) > MAX_MESSAGE:
             raise ValueError(f"a message has at most {MAX_MESSAGE:,} bytes, not {len(question):,}")
         rest = memoryview(LENGTH.pack(len(question)) + question)
-        clock = _Clock(self.pid, 5.0)
+        clock: _Clock | None = None
         while rest:
-            self._wait(self._to, select.POLLOUT, clock)
             try:
                 rest = rest[os.write(self._to, rest[:_PART]) :]
             except BlockingIOError:
-                continue
+                clock = clock or _Clock(self.pid, 5.0)
+                self._wait(self._to, select.POLLOUT, clock)
             except OSError:
                 raise self._gone() from None
 
     def receive(self, seconds: float) -> Any:
         clock = _Clock(self.pid, seconds)
-        (length,) = LENGTH.unpack(self._read(LENGTH.size, clock))
+        self._read(LENGTH.size, clock)
+        (length,) = LENGTH.unpack_from(self._read_so_far)
         if length > MAX_MESSAGE:
             self.close()
             raise ChildDied(f"its answer says that it has {length:,} bytes, more than any has")
-        text = self._read(length, clock)
+        end = LENGTH.size + length
+        self._read(end, clock)
+        text = bytes(self._read_so_far[LENGTH.size : end])
+        del self._read_so_far[:end]
         try:
             return decode(text)
         except JournalError as error:
@@ -154,18 +164,17 @@ class Child:
             assert each is not None
             each.close()
 
-    def _read(self, count: int, clock: _Clock) -> bytes:
-        found = bytearray()
-        while len(found) < count:
+    def _read(self, count: int, clock: _Clock) -> None:
+        """Reads until so many bytes are there, and what else has come by then."""
+        while len(self._read_so_far) < count:
             self._wait(self._from, select.POLLIN, clock)
             try:
-                part = os.read(self._from, min(_PART, count - len(found)))
+                part = os.read(self._from, _READ)
             except BlockingIOError:
                 continue
             if not part:
                 raise self._gone()
-            found += part
-        return bytes(found)
+            self._read_so_far += part
 
     def _wait(self, file: int, event: int, clock: _Clock) -> None:
         poll = select.poll()
@@ -238,7 +247,7 @@ def _interpreter() -> str:
 
 def _environment() -> dict[str, str]:
     """The child imports the Vesper that its starter runs, from wherever that has it."""
-    root = str(Path(__file__).parents[2])
+    root = str(Path(vesper.__file__).parents[1])
     found = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": root + (os.pathsep + found if found else "")}
 

@@ -18,7 +18,7 @@ from vesper.engines.path import Point
 from vesper.migration.apart.flights import Flights, LostFlights, Slot, lost
 from vesper.migration.compare.transcript import Exchange
 from vesper.migration.decide.state import Event
-from vesper.migration.follow.direct_side import PathedAnswer, PathedExecution, PathedProgram, ScriptedProgram
+from vesper.migration.follow.direct_side import PathedAnswer, PathedExecution, PathedProgram, is_scripted
 from vesper.migration.stores.store import NodeKey, StoreError
 
 _log = logging.getLogger("vesper.migration")
@@ -103,7 +103,7 @@ class CountedProgram:
         limits: Limits | None,
         exchanges: Sequence[Exchange],
     ) -> PathedExecution:
-        if not isinstance(self.program, ScriptedProgram):
+        if not is_scripted(self.program):
             return self.start_pathed(inputs, key, now, limits)
         self._enter()
         try:

@@ -2,6 +2,11 @@
 
 A request that is admitted waits here with all that following it needs. What cannot wait any more is *lost*, which is
 said: it was admitted, and nothing is known of it.
+
+The thread shares Python's lock with those that serve callers, and a lock knows no priorities: what it takes while they
+want it is added to each of their answers, and at half load by more than it takes, because others wait in turn. So it
+waits for a moment in which nobody is served. Where there is none for long, or much waits, it goes on all the same: a
+node of which nothing is known never moves.
 """
 
 from __future__ import annotations
@@ -12,11 +17,25 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
+from weakref import WeakSet
 
 from vesper.migration.compare.reports import Lost, Report
 from vesper.migration.follow.admission import Admission
 
 _log = logging.getLogger("vesper.migration")
+_LULL = 0.05
+"""Seconds that one waits for a moment in which nobody is served."""
+_PRESSING = 32
+"""Where so many wait, none waits for such a moment any more."""
+
+
+class Serving(Protocol):
+    """Who serves callers in this process: a Host."""
+
+    def lull(self, seconds: float) -> bool:
+        """Waits so long, at most, until nobody is served; whether that is so."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +51,7 @@ class Following:
 class Followers:
     def __init__(self, admission: Admission) -> None:
         self.admission = admission
+        self._serving: WeakSet[Serving] = WeakSet()
         self._begin()
 
     def _begin(self) -> None:
@@ -40,10 +60,16 @@ class Followers:
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._is_busy = False
+        self._awaited = 0
+        """So many wait until nothing waits: there is no time for a lull."""
 
     def after_fork(self) -> None:
         self.admission.after_fork()
         self._begin()
+
+    def heed(self, serving: Serving) -> None:
+        """From now on those that it serves go first."""
+        self._serving.add(serving)
 
     def put(self, following: Following) -> None:
         """Takes one; where there is no room for it, it is lost."""
@@ -70,6 +96,10 @@ class Followers:
                     if self._is_closed:
                         return
                     self._wanted.wait()
+            self._wait_for_a_lull()
+            with self._wanted:
+                if not self._queue:  # it was closed meanwhile
+                    continue
                 following = self._queue.popleft()
                 self._is_busy = True
             begun = time.thread_time()
@@ -86,10 +116,21 @@ class Followers:
                 _log.exception("what a comparison came to could not be reported")
             self.admission.followed(time.thread_time() - begun, following.size)
 
+    def _wait_for_a_lull(self) -> None:
+        until = time.monotonic() + _LULL
+        for serving in list(self._serving):
+            if len(self._queue) >= _PRESSING or self._awaited:
+                return
+            serving.lull(max(0.0, until - time.monotonic()))
+
     def drain(self, timeout: float) -> bool:
         """Waits until nothing waits; False where that took too long."""
         with self._wanted:
-            return self._wanted.wait_for(lambda: not self._queue and not self._is_busy, timeout)
+            self._awaited += 1
+            try:
+                return self._wanted.wait_for(lambda: not self._queue and not self._is_busy, timeout)
+            finally:
+                self._awaited -= 1
 
     def close(self, timeout: float = 5.0) -> None:
         """Follows what waits, as long as there is time; the rest is lost."""

@@ -249,6 +249,7 @@ class RoutedProgram:
         """A Host will run the node. Runs that a process left under the direct engine are found by whoever finishes
         them."""
         host.on_lost.append(self._lost)
+        self._followers.heed(host)
         if self._hosted_by is not None:
             self._hosted_by(host)
 
