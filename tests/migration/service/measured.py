@@ -1,0 +1,84 @@
+"""What callers saw, in one mode beside Python alone.
+
+A machine that stands still for a tenth of a second delays every request of that time, on whichever side it falls, and
+the 99th percentile is made of little else. So the two sides take turns every second or so, all turns of a side are one
+sample, and the ratio has an interval: what it would have been with other turns of the same kind.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_RESAMPLED = 500
+_INTERVAL = (0.05, 0.95)
+
+
+@dataclass
+class Measured:
+    """One turn. Latencies are from when a request was due, by who led it."""
+
+    by_python_us: list[int] = field(default_factory=list)
+    by_direct_us: list[int] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def all_us(self) -> list[int]:
+        return self.by_python_us + self.by_direct_us
+
+    @property
+    def done(self) -> int:
+        return len(self.by_python_us) + len(self.by_direct_us)
+
+
+Turn = tuple[Measured, Measured]
+"""Python alone, and the mode beside it."""
+
+
+def quantile(latencies_us: Sequence[int], share: float) -> int:
+    ordered = sorted(latencies_us)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
+
+
+def compared(turns: Sequence[Turn]) -> dict[str, Any]:
+    """Medians and 99th percentiles, those of the mode by who led, each as a share of Python alone."""
+    said: dict[str, Any] = {
+        "requests": sum(routed.done for _, routed in turns),
+        "wrong": sum(len(each.wrong) for turn in turns for each in turn),
+    }
+    leaders: dict[str, Callable[[Measured], list[int]]] = {
+        "python": lambda routed: routed.by_python_us,
+        "direct": lambda routed: routed.by_direct_us,
+    }
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        said[f"alone_{name}_us"] = quantile(_pooled([alone.all_us for alone, _ in turns]), share)
+        for who, of in leaders.items():
+            led = [of(routed) for _, routed in turns]
+            if not any(led):
+                continue  # nobody leads so in this mode
+            pairs = [(alone.all_us, mine) for (alone, _), mine in zip(turns, led, strict=True)]
+            said[f"by_{who}_{name}_us"] = quantile(_pooled(led), share)
+            said[f"by_{who}_{name}_ratio"] = round(_ratio(pairs, share), 3)
+            said[f"by_{who}_{name}_ratio_from_to"] = [round(each, 3) for each in _interval(pairs, share)]
+    return said
+
+
+Pair = tuple[list[int], list[int]]
+
+
+def _ratio(pairs: Sequence[Pair], share: float) -> float:
+    alone, routed = (_pooled(side) for side in zip(*pairs, strict=True))
+    return quantile(routed, share) / max(1, quantile(alone, share))
+
+
+def _interval(pairs: Sequence[Pair], share: float) -> list[float]:
+    """Nine of ten ratios of as many turns, drawn from these, lie within it."""
+    draw = random.Random(7)
+    found = sorted(_ratio(draw.choices(pairs, k=len(pairs)), share) for _ in range(_RESAMPLED))
+    return [found[int(each * (len(found) - 1))] for each in _INTERVAL]
+
+
+def _pooled(parts: Sequence[list[int]]) -> list[int]:
+    return [each for part in parts for each in part]
