@@ -23,17 +23,24 @@ from tests.migration.places import (
 )
 from vesper.migration.compare.divergence import MAX_EXEMPLARS, Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.decide.modes import Mode
+from vesper.migration.decide import latency
+from vesper.migration.decide.controller import step
+from vesper.migration.decide.modes import Mode, Reason
 from vesper.migration.decide.state import (
     Changed,
     Close,
     Demote,
+    Event,
     Kill,
     PathDemoted,
     PathProven,
     Promote,
     Refused,
     Resume,
+    State,
+    Tick,
+    Timed,
+    Unknown,
 )
 from vesper.migration.stores import ledger
 from vesper.migration.stores.codec import BadState
@@ -297,3 +304,20 @@ def test_a_kill_switch_that_cannot_be_read(store: Store, text: str) -> None:
     store.transact(WHOLE, lambda transaction: transaction.put_state(text))
     with pytest.raises(BadState, match="the switch for all nodes"):
         ledger.killed(store)
+
+
+def test_what_happened_is_taken_in_order_with_the_times_between(store: Store) -> None:
+    """The same as every event by itself, also where a round of times decides something."""
+    slow, fast = Timed(100, 300), Timed(100, 100)
+    events: list[Event] = [
+        *[slow] * (latency.ROUND + 3), Unknown(1), *[fast] * 20, *[slow] * (2 * latency.ROUND), Unknown(2), fast, fast,
+    ]  # fmt: skip
+    state = apply(store, agreed("p1", 1, MAIN, range(206))).state
+    assert state.mode is Mode.CANARY_DIRECT
+    expected: State = state
+    for event in (*events, Tick()):
+        expected, _ = step(expected, event, NOW)
+    found = apply(store, Batch("p1", 2, tuple(map(Happened, events))))
+    assert found.state == expected
+    assert found.state.unknown == 2, "what was not known before it fell is of the attempt before"
+    assert [each.reason for each in found.decisions if isinstance(each, Changed)] == [Reason.LATENCY]

@@ -207,6 +207,23 @@ def test_a_node_that_begins_without_its_store_runs_on_python(store: Shaky, tmp_p
     migration.close()
 
 
+def test_what_agreed_waits_for_a_moment_in_which_nobody_is_served(
+    live: Live, migration: Migration, store: Shaky
+) -> None:
+    waits, may_go_on = threading.Event(), threading.Event()
+
+    def lull() -> None:
+        waits.set()
+        assert may_go_on.wait(60)
+
+    migration.lull = lull
+    agree(live, 5)
+    assert waits.wait(60)
+    assert state_of(store).clean == 0
+    may_go_on.set()
+    eventually(lambda: state_of(store).clean == 5)
+
+
 def test_a_batch_of_which_nobody_knows_whether_it_came_through_counts_once(
     live: Live, migration: Migration, store: Shaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,3 +118,30 @@ def test_the_ranks_lie_within_the_round() -> None:
 @pytest.mark.parametrize("compared, unknown, blocks", [(999, 1, False), (998, 1, True), (0, 0, False), (0, 1, True)])
 def test_over_a_thousandth_unknown_blocks(compared: int, unknown: int, blocks: bool) -> None:
     assert is_too_unknown(compared, unknown) is blocks
+
+
+def test_times_that_are_taken_together_come_to_the_same_as_one_by_one() -> None:
+    draw = random.Random(8)
+    for _ in range(30):
+        one_by_one = together = latency.State()
+        times: list[tuple[int | None, int | None]] = [
+            draw.choice([(100, 300), (100, None), (None, 300), (100, 100), (None, None)])
+            for _ in range(draw.randrange(4 * latency.ROUND))
+        ]
+        for python_ns, direct_ns in times:
+            one_by_one = latency.timed(one_by_one, python_ns, direct_ns)
+        judged = 0
+        while times:
+            together, count = latency.gathered(together, times)
+            times = times[count:]
+            if times:
+                together = latency.timed(together, *times.pop(0))
+                judged += 1
+        assert together == one_by_one
+        assert judged <= 4, "only those with which a round is full are judged"
+
+
+def test_no_time_is_less_than_none_however_it_is_told() -> None:
+    for times in ((-1, None), (None, -1)):
+        with pytest.raises(ValueError, match="less than no time"):
+            latency.gathered(latency.State(), [(1, 1), times])

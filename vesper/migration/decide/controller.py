@@ -11,7 +11,7 @@ Every path that has not shown its agreement is compared before its answer leaves
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vesper.migration.decide import cusum, latency, wilson
@@ -79,6 +79,13 @@ def step(state: State, event: Event, now_us: int) -> Stepped:
         state, decided = _risen(state, now_us)
         decisions += decided
     return state, decisions
+
+
+def gathered(state: State, times: Sequence[Timed]) -> tuple[State, int]:
+    """The state after the first of these, and how many they are: as `step` with one after the other, where none of them
+    decides anything. There are as many as requests."""
+    after, count = latency.gathered(state.latency, [(each.python_ns, each.direct_ns) for each in times])
+    return replace(state, latency=after) if count else state, count
 
 
 # What anybody may ask of a state.

@@ -9,6 +9,7 @@ distribution the times have, and a few very long ones move nothing. Two bad roun
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -60,6 +61,24 @@ def timed(state: State, python_ns: int | None, direct_ns: int | None) -> State:
     if len(python) < ROUND or len(direct) < ROUND:
         return State(python, direct, state.bad_rounds)
     return State(bad_rounds=state.bad_rounds + 1 if is_slower(python, direct) else 0)
+
+
+def gathered(state: State, times: Sequence[tuple[int | None, int | None]]) -> tuple[State, int]:
+    """The state after the first of these runs, and how many of them that are: all before the one with which a round is
+    full. `timed` would come to the same, and copy the round for each."""
+    python, direct, count = list(state.python), list(state.direct), 0
+    for python_ns, direct_ns in times:
+        if min(python_ns or 0, direct_ns or 0) < 0:
+            raise ValueError("no run takes less than no time")
+        is_one_more = (python_ns is not None and len(python) < ROUND, direct_ns is not None and len(direct) < ROUND)
+        if len(python) + is_one_more[0] >= ROUND and len(direct) + is_one_more[1] >= ROUND:
+            break
+        if python_ns is not None and is_one_more[0]:
+            python.append(python_ns)
+        if direct_ns is not None and is_one_more[1]:
+            direct.append(direct_ns)
+        count += 1
+    return State(tuple(python), tuple(direct), state.bad_rounds), count
 
 
 def is_alarm(state: State) -> bool:

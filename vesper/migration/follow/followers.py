@@ -96,7 +96,8 @@ class Followers:
                     if self._is_closed:
                         return
                     self._wanted.wait()
-            self._wait_for_a_lull()
+            if len(self._queue) < _PRESSING and not self._awaited:
+                self.lull()
             with self._wanted:
                 if not self._queue:  # it was closed meanwhile
                     continue
@@ -116,11 +117,10 @@ class Followers:
                 _log.exception("what a comparison came to could not be reported")
             self.admission.followed(time.thread_time() - begun, following.size)
 
-    def _wait_for_a_lull(self) -> None:
+    def lull(self) -> None:
+        """Waits for a moment in which nobody is served, but not for long."""
         until = time.monotonic() + _LULL
         for serving in list(self._serving):
-            if len(self._queue) >= _PRESSING or self._awaited:
-                return
             serving.lull(max(0.0, until - time.monotonic()))
 
     def drain(self, timeout: float) -> bool:

@@ -57,6 +57,8 @@ class Migration:
         Until then every node is held in Python, so that nobody needs it."""
         self.gatherers: list[Callable[[], None]] = []
         """Who has gathered something for the nodes is asked for it before the store is told."""
+        self.lull: Callable[[], None] = _no_lull
+        """Waits for a moment in which no caller is served, but not for long."""
         self.chores: list[Callable[[], None]] = []
         """What else is done each time that the thread comes round."""
         self._begin_process()
@@ -130,7 +132,14 @@ class Migration:
         while not self._is_closing:
             self._wakes.wait(self.settings.refresh)
             self._wakes.clear()
+            if self._is_flush_due(time.monotonic()) and not any(
+                live.has_untold for live in self._nodes.copy().values()
+            ):
+                self.lull()  # to tell of what agreed takes milliseconds, and has time; trouble has none
             self.tend()
+
+    def _is_flush_due(self, now: float) -> bool:
+        return now - self._last_flush >= _EVERY_FLUSH
 
     def tend(self, is_all: bool = False) -> None:
         """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing: what a store
@@ -164,7 +173,7 @@ class Migration:
 
     def _tell(self, is_all: bool) -> None:
         now = time.monotonic()
-        is_due = is_all or now - self._last_flush >= _EVERY_FLUSH
+        is_due = is_all or self._is_flush_due(now)
         written = self._spool.written
         if is_due:
             self._notice_replaced(self.store.versions())
@@ -322,6 +331,10 @@ class Migration:
         self._alerts.close(2.0)
         if self._owns_store:
             self.store.close()
+
+
+def _no_lull() -> None:
+    """Nobody knows who is served."""
 
 
 _ALL: WeakSet[Migration] = WeakSet()

@@ -61,6 +61,7 @@ class Routes:
         """Who performs effects of routed nodes, and so knows which texts are secret."""
         self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
+        self.migration.lull = self.followers.lull
         self.migration.gatherers.append(self._drain)
         self.migration.chores.append(self.followers.admission.adjust)
         self._counting = Counting(self._folder / "flights", self.migration.tell_of)

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from enum import Enum
+from itertools import islice
 from typing import Any
 
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.decide.controller import step
+from vesper.migration.decide.controller import gathered, step
 from vesper.migration.decide.evidence import MAX_FINGERPRINTS, MAX_PATHS
 from vesper.migration.decide.state import (
     Agreed,
@@ -38,6 +39,7 @@ from vesper.migration.decide.state import (
     Settings,
     State,
     Tick,
+    Timed,
 )
 from vesper.migration.stores import codec, traffic
 from vesper.migration.stores.store import WHOLE, Batch, Happened, Line, NodeKey, SeenOnPath, Store, Transaction
@@ -111,8 +113,7 @@ def _applied(
     for path, text in batch.paths.items():
         if len(ledger.state.paths) < MAX_PATHS or transaction.path(path) is not None:
             _note_path(transaction, path, text)
-    for each in batch.happened:
-        ledger.happen(each)
+    ledger.happen_all(batch.happened)
     if batch.attempt is None or batch.attempt >= ledger.state.attempt:
         for path, seen in batch.agreed.items():
             ledger.agree(path, seen)
@@ -177,6 +178,21 @@ class _Ledger:
             self._step(Generated(path, len(new)))
             if path in self.state.paths:
                 self._transaction.add(scope, new)
+
+    def happen_all(self, happened: Sequence[Happened]) -> None:
+        """In order. Times of runs are most of it, and are taken together as far as they decide nothing."""
+        place = 0
+        while place < len(happened):
+            times: list[Timed] = []
+            for each in islice(happened, place, None):
+                if not isinstance(each.event, Timed):
+                    break
+                times.append(each.event)
+            self.state, count = gathered(self.state, times)
+            place += count
+            if place < len(happened):
+                self.happen(happened[place])
+                place += 1
 
     def happen(self, happened: Happened) -> None:
         event = happened.event
