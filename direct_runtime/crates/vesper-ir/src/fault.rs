@@ -339,6 +339,7 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("express.last_row_left_out", "off_by_one"),
     ("express.fields_turned_round", "order"),
     ("express.text_before", "off_by_one"),
+    ("express.own_text_is_the_next_one", "off_by_one"),
     ("express.member_shifted", "off_by_one"),
     ("express.scale_of_json_lost", "scale"),
     ("express.json_zeros_lost", "scale"),
