@@ -423,7 +423,7 @@ impl<'a> Words<'a> {
     }
 
     /// The same with copies of its texts: whoever lent them may take them back.
-    pub fn with_own_texts<'b>(self, copies: &'b mut String) -> Words<'b> {
+    pub fn with_own_texts(self, copies: &mut String) -> Words<'_> {
         copies.clear();
         copies.reserve_exact(self.texts.iter().map(|text| text.len()).sum());
         self.texts.iter().for_each(|text| copies.push_str(text));

@@ -373,6 +373,7 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("jit.choice_of_constants_begins_at_zero", "control_flow"),
     ("jit.contract_is_not_looked_at", "contract"),
     ("jit.counted_choice_went_both_ways", "control_flow"),
+    ("jit.plain_rounds_before_all_was_seen", "control_flow"),
     ("jit.decimal_difference_turned_round", "order"),
     ("jit.decimals_compared_without_scale", "scale"),
     ("jit.difference_wraps", "overflow"),
