@@ -156,6 +156,27 @@ def test_what_is_read_counts_as_with_a_frame(words: InWords) -> None:
     assert found <= {(path, each) for path, of_path in expected.items() for each in of_path}
 
 
+def test_many_rows_are_run_so_too(words: InWords) -> None:
+    """They let go of the lock, and have texts of their own."""
+    lines = [{"qty": number % 5, "price": Decimal(number) / 100, "note": f"note {number}"} for number in range(5_000)]
+    inputs = {**drawn(random.Random(3)), "flag": False, "count": 6, "name": "zwölf", "lines": lines}
+    right, way = words.right(inputs), words.way(inputs)
+    # At once: what takes long is followed by the thread.
+    words.answer = lambda _: right
+    for _ in range(70):
+        assert words.route.call(inputs) is right
+    assert words.expressed() >= 65
+    assert words.route.wait(30)
+    agreed = words.route.drain()[0]
+    assert not words.handed
+    assert {(path, each) for path, of_path, _ in agreed for each in of_path} == {(way.path, way.fingerprint)}
+    words.route.set(Mode.DIRECT_ONLY.level, [way.path], KEY, 0.0)
+    words.answer = lambda _: pytest.fail("the direct engine answers")
+    before = words.expressed()
+    assert repr(words.route.call(inputs)) == repr(right)
+    assert words.expressed() == before + 1
+
+
 def test_an_input_that_the_path_does_not_read_changes_nothing(words: InWords) -> None:
     inputs = {**drawn(random.Random(1)), "flag": True, "count": 1, "lines": []}
     for _ in range(70):  # the first ones are looked at

@@ -145,9 +145,11 @@ RECORDS: list[dict[str, object]] = [
 ]
 """Inputs of `planted_failures_v1`, which takes records."""
 
+_LINE: dict[str, object] = {"qty": 1, "more": 2, "price": Decimal("0.5"), "tag": "ink", "kind": "a"}
 FLAT: list[dict[str, object]] = [
     {"b": 1, "xs": []},
     {"d": Decimal("-0.000000001"), "b": True, "xs": [{"qty": 1, "more": 0, "price": 1, "tag": "", "kind": "c"}]},
+    {"t": "long", "xs": [*([_LINE] * 4_100), {**_LINE, "tag": "ü"}, _LINE]},
 ]
 """Inputs of `planted_flat_v1`, which takes what goes into machine code without a frame."""
 

@@ -9,7 +9,6 @@ import gc
 import itertools
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -213,35 +212,7 @@ def test_nothing_of_the_caller_is_held_after_a_call() -> None:
     assert before == [sys.getrefcount(each) for each in parts]
 
 
-# -- long runs, and others beside -----------------------------------------------------------------
-
-
-def test_a_long_run_is_the_ordinary_ways() -> None:
-    """It lets other threads run, which no run without a frame does."""
-    sums = "\n".join(f"    sum_{place}: SUM(x.qty * {place} FOR x IN xs)" for place in range(5))
-    flow = (
-        f"- operation: compute\n  compute:\n{sums}\n- operation: return\n  success: [sum_0, sum_1, sum_2, sum_3, sum_4]"
-    )
-    outputs = "\n".join(f"sum_{place}: integer" for place in range(5))
-    program = ENGINE.load(small_node("xs: array<Line>", flow, outputs=outputs, rest=LINE_TYPE))
-    short, long = {"xs": [LINE] * 10}, {"xs": [LINE] * 15_000}
-    expected = [Returned({f"sum_{place}": 3 * place * count for place in range(5)}) for count in (10, 15_000)]
-    assert is_expressed(program, short)
-    assert not is_expressed(program, long)
-    runner = threading.Thread(target=lambda: program.call(long))
-    runner.start()
-    while runner.is_alive():
-        assert program.call(short) == expected[0]
-    runner.join()
-    assert program.call(long) == expected[1]
-
-
-def test_a_long_list_is_the_ordinary_ways() -> None:
-    many = {**GIVEN, "xs": [LINE] * 20_001}
-    program = ENGINE.load(EVERYTHING)
-    assert not is_expressed(program, many)
-    assert repr(program.call(many)) == repr(ordinary(program, many))
-    assert is_expressed(program, {**GIVEN, "xs": [LINE] * 20_000})
+# -- others beside --------------------------------------------------------------------------------
 
 
 def test_what_garbage_does_while_it_is_collected_is_no_harm() -> None:

@@ -18,8 +18,10 @@ use crate::bytecode::Code;
 use crate::path::Path;
 
 mod block;
+mod pace;
 
 pub use block::{Block, RawRows};
+pub use pace::Pace;
 
 /// Machine code of a node that takes words and gives words.
 pub trait Express: Debug + Send + Sync {
@@ -414,6 +416,33 @@ impl<'a> Words<'a> {
             arrays: self.arrays,
             // In place: there is none to be mapped.
             texts: self.texts.into_iter().map(|_| "").collect(),
+            numbers: self.numbers,
+            results: self.results,
+            at: self.at,
+        }
+    }
+
+    /// The same with copies of its texts: whoever lent them may take them back.
+    pub fn with_own_texts(self, copies: &mut String) -> Words<'_> {
+        copies.clear();
+        copies.reserve_exact(self.texts.iter().map(|text| text.len()).sum());
+        self.texts.iter().for_each(|text| copies.push_str(text));
+        let mut left = copies.as_str();
+        let own = |text: &str| {
+            let (own, behind) = left.split_at(text.len());
+            left = behind;
+            planted!(
+                "express.own_text_is_the_next_one",
+                own,
+                behind.get(..own.len()).unwrap_or(own)
+            )
+        };
+        Words {
+            shape: self.shape,
+            given: self.given,
+            inputs: self.inputs,
+            arrays: self.arrays,
+            texts: self.texts.into_iter().map(own).collect(),
             numbers: self.numbers,
             results: self.results,
             at: self.at,

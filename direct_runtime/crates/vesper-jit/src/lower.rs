@@ -22,6 +22,7 @@ mod exits;
 mod loops;
 mod masks;
 mod numbers;
+mod plain;
 mod rounds;
 mod selects;
 mod sites;
@@ -31,6 +32,7 @@ pub(crate) use words::{Called, Wordly};
 
 use exits::Late;
 use loops::InStep;
+use plain::Copies;
 use rounds::Counted;
 
 /// Functions of this crate that compiled code calls.
@@ -109,6 +111,8 @@ pub(crate) struct Lower<'a, 'b> {
     counted: Vec<Counted>,
     /// Where the last of these were, as long as one is always followed by the next.
     chain: Vec<usize>,
+    /// Copies of loops that note nothing.
+    plain: Copies,
     /// The block behind the choice that was written last, where one comes to it from there alone.
     follows: Option<Block>,
     /// The scales that are known at the start of each block; none where nothing is known of those of the inputs,
@@ -192,6 +196,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             in_step: HashMap::new(),
             counted: Vec::new(),
             chain: Vec::new(),
+            plain: Copies::default(),
             follows: None,
             scales: if given.iter().any(Option::is_some) {
                 scales(code, plan, given)
@@ -210,6 +215,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                 lower.block(*start, state.clone())?;
             }
         }
+        lower.copies()?;
         lower.late();
         lower.give_up();
         lower.side.calls = lower.words.take().map(|words| words.sites).unwrap_or_default();
@@ -424,6 +430,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
             Instruction::LoopLimit { count, max, .. } => self.limit(of(count), max)?,
             Instruction::LoopRound { count } => self.round(of(count))?,
+            // In a copy for which all has been seen.
+            Instruction::Note { .. } if self.plain.is_written() => {}
             Instruction::Note { word, bit } => {
                 let path = self.only(of(word), Kind::Integer)?;
                 let bit = self.builder.ins().iconst(

@@ -56,8 +56,22 @@ fn run(program: &Program, is_compiled: bool, given: [i64; 2], fuel: u64) -> Stri
 fn the_path_knows_both_ways_of_every_choice_wherever_a_loop_is_left() {
     // With no round, with all rounds one way, the other way, and both; and with fuel for some of them.
     let program = between(input("seed"), integer(0));
-    for (rounds, seed) in [(0, 5), (1, 5), (1, -5), (4, 100), (4, -100), (9, -4), (9, 4)] {
-        for fuel in [0, 1, 3, 4, 8, 9, 10, 1_000] {
+    let few = [(0, 5), (1, 5), (1, -5), (4, 100), (4, -100), (9, -4), (9, 4)];
+    // And so many that it is looked at what they have seen: with all of it before, in between, and never.
+    let many = [
+        (32, 4),
+        (33, 4),
+        (33, 1_000),
+        (34, -4),
+        (128, 4),
+        (200, 1_000),
+        (200, -1_000),
+        (3_000, -600),
+    ];
+    for (rounds, seed) in few.into_iter().chain(many) {
+        for fuel in [
+            0, 1, 3, 4, 8, 9, 10, 31, 32, 33, 34, 127, 128, 129, 199, 200, 1_000, 10_000,
+        ] {
             let expected = run(&program, false, [rounds, seed], fuel);
             assert_eq!(
                 run(&program, true, [rounds, seed], fuel),
@@ -74,12 +88,19 @@ fn a_round_writes_no_memory_and_has_one_jump() {
     let program = between(input("seed"), integer(0));
     let shown = asm(program.pathed_code().unwrap()).unwrap();
     let blocks: Vec<&str> = shown.split("\nblock").collect();
-    let rounds: Vec<&&str> = blocks.iter().filter(|block| block.contains("cvtsi2sd")).collect();
-    let [round] = rounds.as_slice() else {
-        panic!("there is one block that converts an integer\n{shown}");
+    let mut rounds: Vec<&&str> = blocks.iter().filter(|block| block.contains("cvtsi2sd")).collect();
+    rounds.sort_by_key(|round| std::cmp::Reverse(round.lines().count()));
+    // One that notes, and one for when the path has seen all.
+    let [first, second] = rounds.as_slice() else {
+        panic!("there are two blocks that convert an integer\n{shown}");
     };
-    let written = round.lines().find(|line| line.ends_with(')'));
-    assert_eq!(written, None, "{round}");
-    assert!(!round.contains("jmp"), "{round}");
-    assert_eq!(round.matches("cmpltpd").count(), 1, "{round}");
+    for round in [first, second] {
+        assert!(!round.contains("jmp"), "{round}");
+        assert_eq!(round.matches("cmpltpd").count(), 1, "{round}");
+    }
+    // What is counted may have no register; it is not counted for long.
+    let written = second.lines().find(|line| line.ends_with(')'));
+    assert_eq!(written, None, "{second}");
+    let counted = |round: &str| round.matches("subq").count();
+    assert!(counted(first) > counted(second), "{first}\n{second}");
 }

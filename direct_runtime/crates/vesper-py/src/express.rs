@@ -6,6 +6,9 @@
 //! Texts are borrowed from the strings of the caller. So no code of Python may run from the first input that is read to
 //! the last output that is made: it could let go of them. Only inputs and outputs are taken of which that is known, and
 //! the dict of the outputs is made before anything is read, since to make one may collect garbage.
+//!
+//! A run over many rows lets others run meanwhile (`long`): it has texts of its own before the lock is let go, and from
+//! then on nothing of the caller's is looked at any more.
 
 use std::sync::OnceLock;
 
@@ -16,7 +19,8 @@ use pyo3::{Borrowed, PyTypeInfo};
 use vesper_interp::Path;
 use vesper_interp::inputs::is_too_long;
 use vesper_interp::json::Worded;
-use vesper_interp::words::{Express, Form, Given, Row, RowShape, Word, Words};
+use vesper_interp::words::{Express, Form, Given, Pace, Row, RowShape, Word, Words};
+use vesper_ir::limits::ITEMS;
 use vesper_ir::{Member, Type, planted};
 
 use crate::decimals::{Decimals, decimals};
@@ -27,11 +31,13 @@ use crate::rooms::Waiting;
 use crate::shapes::{Fields, Parts, Shape};
 use crate::swift::{all, entries, integer};
 
-/// Units of fuel that such a run may spend: it neither lets other threads run nor notices signals. Longer ones are for
-/// the ordinary way.
+mod long;
+
+use long::is_long;
+
+/// Units of fuel that a run over few rows may spend: it neither lets other threads run nor notices signals. Longer ones
+/// are for the ordinary way.
 const MOST_FUEL: u64 = 65_536;
-/// Longer lists are not even read.
-const MOST_ROWS: usize = 20_000;
 /// What had room for more rows, or for a longer answer, does not wait for the next run.
 const KEPT_ROWS: usize = 1_000;
 const KEPT_ANSWER: usize = 1 << 16;
@@ -49,6 +55,10 @@ pub(crate) struct Expressway {
     layout: Option<Layout>,
     /// How inputs and outputs stand in JSON; made when that is first asked for.
     json: OnceLock<Worded>,
+    /// How long runs over many rows take,
+    pace: Pace,
+    /// and in the form that says which way they went.
+    pace_pathed: Pace,
 }
 
 /// What waits for the next run: room, which is clear.
@@ -73,6 +83,8 @@ impl Expressway {
             outputs: empty.unbind(),
             layout: layout(py)?,
             json: OnceLock::new(),
+            pace: Pace::default(),
+            pace_pathed: Pace::default(),
         })
     }
 
@@ -106,6 +118,40 @@ fn put_back(waiting: &Waiting<Kept<'static>>, py: Python<'_>, mut kept: Box<Kept
     waiting.put(py, unsafe { Box::from_raw(kept) });
 }
 
+/// One of the two forms that are run so.
+struct Run<'p> {
+    express: &'p dyn Express,
+    waiting: &'p Waiting<Kept<'static>>,
+    pace: &'p Pace,
+}
+
+/// What came of a run.
+enum Ran<T> {
+    Done(T),
+    /// Something was not as it mostly is.
+    GaveUp,
+    /// It would take too long for who cannot be stopped: nothing was tried.
+    TooLong,
+}
+
+impl<T> Ran<T> {
+    /// Says it on: whoever gives up often is not asked for a while. What was too long says nothing about other inputs.
+    #[inline]
+    fn told(self, tell: impl FnOnce(bool)) -> Option<T> {
+        match self {
+            Self::Done(seen) => {
+                tell(true);
+                Some(seen)
+            }
+            Self::GaveUp => {
+                tell(false);
+                None
+            }
+            Self::TooLong => None,
+        }
+    }
+}
+
 impl Program {
     /// The outputs for these inputs, where both and the run are as most are; otherwise nothing, and nothing was done.
     #[inline]
@@ -114,10 +160,9 @@ impl Program {
         py: Python<'py>,
         inputs: Borrowed<'_, 'py, PyAny>,
     ) -> Option<Bound<'py, PyDict>> {
-        let express = self.compiled().express()?;
-        let outputs = self.run_expressly(py, inputs, express, &self.expressway().waiting, |_| true);
-        self.compiled().expressed(outputs.is_some());
-        outputs
+        let run = self.plain_run()?;
+        self.run_expressly(py, inputs, &run, |_| true)
+            .told(|has_outputs| self.compiled().expressed(has_outputs))
     }
 
     /// The same where the way that the run went is one to be trusted, which `trusts` says.
@@ -128,11 +173,9 @@ impl Program {
         inputs: Borrowed<'_, 'py, PyAny>,
         trusts: impl FnOnce(&Path) -> bool,
     ) -> Option<Bound<'py, PyDict>> {
-        let express = self.compiled().express_pathed()?;
-        let waiting = &self.expressway().pathed;
-        let outputs = self.run_expressly(py, inputs, express, waiting, |words| trusts(&words.path()));
-        self.compiled().expressed_pathed(outputs.is_some());
-        outputs
+        let run = self.pathed_run()?;
+        self.run_expressly(py, inputs, &run, |words| trusts(&words.path()))
+            .told(|has_outputs| self.compiled().expressed_pathed(has_outputs))
     }
 
     /// Runs the form that says which way it goes, and shows its words to `look`, which runs no code of Python. Nothing where
@@ -144,24 +187,29 @@ impl Program {
         inputs: Borrowed<'_, '_, PyAny>,
         look: impl FnOnce(&Words<'_>) -> Option<T>,
     ) -> Option<T> {
+        let run = self.pathed_run()?;
+        self.look_expressly(py, inputs, &run, |_, words| look(words))
+            .told(|is_seen| self.compiled().expressed_pathed(is_seen))
+    }
+
+    #[inline]
+    fn plain_run(&self) -> Option<Run<'_>> {
         let way = self.expressway();
-        let express = self.compiled().express_pathed()?;
-        let dict = inputs.cast::<PyDict>().ok()?;
-        if !way.is_plain {
-            return None;
-        }
-        let mut reader = Reader {
-            decimals: decimals(py).ok()?,
-            layout: way.layout,
-            rows: 0,
-        };
-        let mut kept = take(&way.pathed, py, express);
-        let has_run =
-            self.read(&mut reader, dict, express, &mut kept.words) && express.run(&mut kept.words, MOST_FUEL);
-        let seen = has_run.then(|| look(&kept.words)).flatten();
-        put_back(&way.pathed, py, kept, reader.rows);
-        self.compiled().expressed_pathed(seen.is_some());
-        seen
+        Some(Run {
+            express: self.compiled().express()?,
+            waiting: &way.waiting,
+            pace: &way.pace,
+        })
+    }
+
+    #[inline]
+    fn pathed_run(&self) -> Option<Run<'_>> {
+        let way = self.expressway();
+        Some(Run {
+            express: self.compiled().express_pathed()?,
+            waiting: &way.pathed,
+            pace: &way.pace_pathed,
+        })
     }
 
     #[inline]
@@ -169,47 +217,82 @@ impl Program {
         &self,
         py: Python<'py>,
         inputs: Borrowed<'_, 'py, PyAny>,
-        express: &dyn Express,
-        waiting: &Waiting<Kept<'static>>,
+        run: &Run<'_>,
         is_wanted: impl FnOnce(&Words<'_>) -> bool,
-    ) -> Option<Bound<'py, PyDict>> {
-        let way = self.expressway();
-        let dict = inputs.cast::<PyDict>().ok()?;
-        if !way.is_plain {
-            return None;
-        }
-        // May collect garbage, and so run code of Python: before anything is borrowed.
-        let outputs = copy(py, &way.outputs)?;
-        let mut kept = take(waiting, py, express);
-        let mut reader = Reader {
-            decimals: decimals(py).ok()?,
-            layout: way.layout,
-            rows: 0,
+    ) -> Ran<Bound<'py, PyDict>> {
+        // May collect garbage, and so run code of Python: before anything is borrowed. In a long run others run before it
+        // is filled, and do not find it: the collector does not look at a dict of strings and None.
+        let Some(outputs) = copy(py, &self.expressway().outputs) else {
+            return Ran::GaveUp;
         };
-        let has_outputs = self.read(&mut reader, dict, express, &mut kept.words)
-            && express.run(&mut kept.words, MOST_FUEL)
-            && is_wanted(&kept.words)
-            && self.show(py, reader.decimals, &kept.words, &outputs).is_some();
-        put_back(waiting, py, kept, reader.rows);
-        has_outputs.then_some(outputs)
+        self.look_expressly(py, inputs, run, |decimals, words| {
+            if is_wanted(words) {
+                self.show(py, decimals, words, &outputs)?;
+                Some(outputs)
+            } else {
+                None
+            }
+        })
+    }
+
+    /// Runs a form on the inputs in a dict, and shows its words.
+    #[inline]
+    fn look_expressly<T>(
+        &self,
+        py: Python<'_>,
+        inputs: Borrowed<'_, '_, PyAny>,
+        run: &Run<'_>,
+        look: impl FnOnce(&Decimals, &Words<'_>) -> Option<T>,
+    ) -> Ran<T> {
+        let way = self.expressway();
+        let (Ok(dict), Ok(decimals)) = (inputs.cast::<PyDict>(), decimals(py)) else {
+            return Ran::GaveUp;
+        };
+        if !way.is_plain {
+            return Ran::GaveUp;
+        }
+        let mut reader = Reader {
+            decimals,
+            layout: way.layout,
+            pace: run.pace,
+            rows: 0,
+            is_too_long: false,
+        };
+        let mut kept = take(run.waiting, py, run.express);
+        let is_read = self.read(&mut reader, dict, run.express, &mut kept.words);
+        if is_read && is_long(reader.rows) {
+            let seen = run.long(py, kept.words, reader.rows, |words| look(decimals, words));
+            return seen.map_or(Ran::GaveUp, Ran::Done);
+        }
+        let has_run = is_read && run.express.run(&mut kept.words, MOST_FUEL);
+        let seen = has_run.then(|| look(decimals, &kept.words)).flatten();
+        put_back(run.waiting, py, kept, reader.rows);
+        match seen {
+            Some(seen) => Ran::Done(seen),
+            None if reader.is_too_long => Ran::TooLong,
+            None => Ran::GaveUp,
+        }
     }
 
     /// The same for JSON text to the canonical JSON of what is returned.
     #[inline]
     pub(crate) fn json_expressly<'py>(&self, py: Python<'py>, text: &[u8]) -> Option<Bound<'py, PyBytes>> {
-        let way = self.expressway();
-        let express = self.compiled().express()?;
-        let json = way
-            .json
-            .get_or_init(|| Worded::new(self.compiled().node(), express.shape()));
-        let mut kept = take(&way.waiting, py, express);
+        let run = self.plain_run()?;
+        let json =
+            (self.expressway().json).get_or_init(|| Worded::new(self.compiled().node(), run.express.shape()));
+        let mut kept = take(run.waiting, py, run.express);
         let Kept { words, answer } = &mut *kept;
-        let rows = json.read(text, words, MOST_ROWS);
-        let has_outputs =
-            rows.is_some() && express.run(words, MOST_FUEL) && json.write(words, answer).is_some();
-        let answer = has_outputs.then(|| PyBytes::new(py, answer));
-        put_back(&way.waiting, py, kept, rows.unwrap_or_default());
-        self.compiled().expressed(has_outputs);
+        let (rows, ran) = if text.len() > long::TEXT {
+            run.long_text(py, json, text, words, answer)
+        } else {
+            let rows = json.read(text, words, ITEMS);
+            let has_outputs =
+                rows.is_some() && run.express.run(words, MOST_FUEL) && json.write(words, answer).is_some();
+            (rows, if has_outputs { Ran::Done(()) } else { Ran::GaveUp })
+        };
+        let ran = ran.told(|has_outputs| self.compiled().expressed(has_outputs));
+        let answer = ran.map(|()| PyBytes::new(py, answer));
+        put_back(run.waiting, py, kept, rows.unwrap_or_default());
         answer
     }
 
@@ -401,8 +484,11 @@ impl<'a> Sink<'a> for Row<'_, 'a> {
 struct Reader<'r> {
     decimals: &'r Decimals,
     layout: Option<Layout>,
+    pace: &'r Pace,
     /// Of the longest list.
     rows: usize,
+    /// True where there are more of them than are run so.
+    is_too_long: bool,
 }
 
 impl Reader<'_> {
@@ -478,7 +564,12 @@ impl Reader<'_> {
             length,
             if length > 1 { length - 1 } else { length }
         );
-        if length > MOST_ROWS || !words.begin_rows(input, counted) {
+        if is_long(length) && !self.pace.allows(length) {
+            self.is_too_long = true;
+            return false;
+        }
+        // SEMANTICS: of more the ordinary way says that it is out of range.
+        if length > ITEMS || !words.begin_rows(input, counted) {
             return false;
         }
         for (number, place) in (0..counted).zip(0..) {

@@ -22,6 +22,8 @@ pub(super) enum Then {
     GoOn(Block),
     /// On to the block behind a loop, with what was saved read back.
     Behind(Block),
+    /// On in a loop at this block, or in its plain copy where the path has seen all that its rounds note.
+    Rounds(Block),
 }
 
 impl Lower<'_, '_> {
@@ -121,6 +123,10 @@ impl Lower<'_, '_> {
                 in_step,
             } = late;
             self.builder.switch_to_block(block);
+            if let (Then::Rounds(taken), Some((in_step, _))) = (&then, in_step) {
+                self.go_on_plain(in_step, *taken);
+                continue;
+            }
             if let Some((in_step, next)) = in_step {
                 let fuel = self.fuel_in_step(in_step);
                 self.builder.def_var(self.fuel, fuel);
@@ -135,7 +141,7 @@ impl Lower<'_, '_> {
                 self.store(*kept);
             }
             match then {
-                Then::Behind(to) => {
+                Then::Behind(to) | Then::Rounds(to) => {
                     self.read_back(&kept);
                     self.builder.ins().jump(to, &NONE);
                 }

@@ -9,6 +9,7 @@ use vesper_ir::planted;
 use crate::flow::{of, of_loop, takes_fuel, touched};
 use crate::plan::constant;
 
+use super::plain::Notes;
 use super::rounds::COUNTED;
 use super::{Held, How, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, type_of};
 
@@ -18,20 +19,24 @@ pub(super) struct InStep {
     /// The range.
     pub(super) range: usize,
     /// The slot that says how much more there is of it than of items: it is read where the loop is left.
-    more: usize,
+    pub(super) more: usize,
     /// Where the loop begins and ends.
     pub(super) start: usize,
     pub(super) end: usize,
-    /// How many items are left where fuel or items are used up, or no further round may begin.
+    /// How many items are left where the head looks up: where it is over, or where it is asked what the path has seen.
     pub(super) stop: Variable,
+    /// How many items are left where fuel or items are used up, or no further round may begin.
+    pub(super) last: Variable,
     /// How many items there were to begin with.
     pub(super) began: Variable,
     /// In how many rounds choices went one way.
     pub(super) counts: [Variable; COUNTED],
     /// The rounds, where they are counted in step as well.
-    rounds: Option<Rounds>,
+    pub(super) rounds: Option<Rounds>,
     /// The head, once it is written, and where that goes on with a round that may begin.
     pub(super) taken: Option<(usize, Block)>,
+    /// What its rounds note.
+    pub(super) notes: Notes,
 }
 
 /// How the rounds of a loop are known that it counts from zero.
@@ -154,7 +159,7 @@ impl Lower<'_, '_> {
         let Some(end) = self.end_in_step(self.at, *slot) else {
             return;
         };
-        let [stop, began] = [(); 2].map(|()| self.builder.declare_var(types::I64));
+        let [stop, last, began] = [(); 3].map(|()| self.builder.declare_var(types::I64));
         let more = self.side.slots;
         self.side.slots += 1;
         let rounds = self.rounds_in_step(self.at, end);
@@ -166,10 +171,12 @@ impl Lower<'_, '_> {
             start: self.at,
             end,
             stop,
+            last,
             began,
             counts,
             rounds,
             taken: None,
+            notes: self.notes(self.at, end),
         };
         self.in_step.insert(range, in_step);
         let left = self.held_part(range, Kind::Range, 2);
@@ -257,7 +264,9 @@ impl Lower<'_, '_> {
                 }
                 _ if is_last => {}
                 // The rounds may be read by nobody else: they are not the same before and behind the last one.
-                _ if touched.writes.contains(&count) || touched.reads.contains(&count) => return None,
+                _ if touched.writes.contains(&count) || touched.reads.contains(&count) => {
+                    return None;
+                }
                 _ => {}
             }
         }
@@ -299,6 +308,8 @@ impl Lower<'_, '_> {
         };
         let at = offset(in_step.more);
         self.builder.ins().store(TRUSTED, more, self.memory, at);
+        self.builder.def_var(in_step.last, stop);
+        let stop = self.first_look(in_step, left, stop);
         self.builder.def_var(in_step.stop, stop);
     }
 
@@ -311,6 +322,7 @@ impl Lower<'_, '_> {
         self.builder.set_cold_block(empty);
         if let Some(kept) = self.in_step.get_mut(&range) {
             kept.taken = Some((self.at, taken));
+            self.plain.written(*kept);
         }
         let is_forced = self.is_forced();
         let exit = self.exit_before();
@@ -323,6 +335,7 @@ impl Lower<'_, '_> {
         let is_over = self.builder.ins().icmp(IntCC::Equal, left, stop);
         self.builder.ins().brif(is_over, stops, &NONE, taken, &NONE);
         self.builder.switch_to_block(stops);
+        self.look_at_path(in_step, left, taken);
         let fuel = self.fuel_in_step(in_step);
         self.builder.def_var(self.fuel, fuel);
         let over = self.parted(in_step, ended);

@@ -10,6 +10,7 @@ use vesper_ir::planted;
 use super::exits::{Late, Then};
 use super::loops::InStep;
 use super::masks::Chooser;
+use super::plain::Notes;
 use super::{HashSet, Kept, Kind, Lower, NONE, TRUSTED, offset, touched, type_of};
 
 /// So many choices of a loop are counted at most.
@@ -125,7 +126,10 @@ impl Lower<'_, '_> {
             return false;
         };
         let is_as_it_was = before == other && before == self.held_part(word, Kind::Integer, 0);
-        if !is_as_it_was || !self.is_once_a_round(in_step) || !self.is_only_noted(in_step, word) {
+        if !is_as_it_was
+            || !self.is_once_a_round(in_step)
+            || !self.is_only_noted(in_step.start, in_step.end, word)
+        {
             return false;
         }
         let start = in_step.start;
@@ -179,19 +183,22 @@ impl Lower<'_, '_> {
 
     /// True where a word of the path stands in a machine register throughout a loop, and nothing of the loop but notes
     /// asks for it.
-    fn is_only_noted(&self, in_step: InStep, word: usize) -> bool {
-        let inside = self.code.instructions.get(in_step.start + 1..in_step.end);
+    pub(super) fn is_only_noted(&self, start: usize, end: usize, word: usize) -> bool {
+        let inside = self.code.instructions.get(start + 1..end);
         let mut others = inside.unwrap_or_default().iter().filter(|one| {
             let touched = touched(self.code, one);
             touched.reads.contains(&word) || touched.writes.contains(&word)
         });
-        let mut blocks = self.plan.blocks.range(in_step.start + 1..=in_step.end);
+        let mut blocks = self.plan.blocks.range(start + 1..=end);
         others.all(|one| matches!(one, Instruction::Note { .. }))
             && blocks.all(|(_, state)| state.native(word) == Some(Kind::Integer))
     }
 
     /// Writes into the path which ways counted choices went, where a loop is left and the interpreter goes on at `next`.
     pub(super) fn write_counted(&mut self, in_step: InStep, next: usize) {
+        if matches!(in_step.notes, Notes::Seen) {
+            return;
+        }
         let all = self.counted.iter().filter(|one| one.start == in_step.start);
         let all: Vec<Counted> = all.copied().collect();
         let is_in_round = in_step.taken.is_some_and(|(head, _)| next > head) && next < in_step.end;

@@ -149,7 +149,9 @@ impl Lower<'_, '_> {
                 } else {
                     (first, second)
                 };
-                if *kind == Kind::Integer && self.is_counted(*place, chooser, yes, no) {
+                if yes == no {
+                    held.push(yes);
+                } else if *kind == Kind::Integer && self.is_counted(*place, chooser, yes, no) {
                     held.push(self.held_part(*place, *kind, part));
                 } else {
                     held.push(self.selected(chooser, yes, no));

@@ -1,0 +1,189 @@
+//! Loops that go on in a copy without notes, once the path has seen all that their rounds note.
+//!
+//! A path is a set: what was noted once need not be noted again. So a loop that notes is left after its first rounds, and
+//! what they have seen is looked at; where that is all there is to see, the rest of the rounds is that of the form without
+//! notes. Otherwise they go on as before, and it is looked at again after four times as many.
+
+use std::collections::BTreeMap;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use vesper_interp::code::Instruction;
+use vesper_ir::planted;
+
+use crate::flow::of;
+
+use super::exits::{Late, Then};
+use super::loops::InStep;
+use super::{Kind, Lower, NONE, NotCompiled};
+
+/// So many rounds are done before it is looked at what they have seen.
+const FIRST: i64 = 32;
+/// Longer loops are not written twice: the time that making code takes grows faster than the code.
+const LONGEST: usize = 96;
+
+/// What the rounds of a loop note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notes {
+    /// Nothing, or more than is looked at.
+    Any,
+    /// These bits of one word of the path.
+    Bits { word: usize, bits: i64 },
+    /// It is the copy: all has been seen.
+    Seen,
+}
+
+/// Copies of loops.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    /// The loops that have one, by where they start.
+    of: BTreeMap<usize, InStep>,
+    /// Where a copy begins a round.
+    taken: BTreeMap<usize, Block>,
+    /// While one is written.
+    is_written: bool,
+}
+
+impl Copies {
+    pub(super) fn is_written(&self) -> bool {
+        self.is_written
+    }
+
+    /// Told of a loop whose head was just written.
+    pub(super) fn written(&mut self, in_step: InStep) {
+        if matches!(in_step.notes, Notes::Bits { .. }) {
+            self.of.insert(in_step.start, in_step);
+        }
+    }
+}
+
+impl Lower<'_, '_> {
+    /// What the rounds of a loop from here to there note.
+    pub(super) fn notes(&self, start: usize, end: usize) -> Notes {
+        let inside = self.code.instructions.get(start + 1..end).unwrap_or_default();
+        let mut noted = inside.iter().filter_map(|one| match one {
+            Instruction::Note { word, bit } => Some((of(*word), 1_i64 << bit)),
+            _ => None,
+        });
+        let Some((word, first)) = noted.next() else {
+            return Notes::Any;
+        };
+        let bits = noted.try_fold(first, |bits, (other, bit)| (other == word).then_some(bits | bit));
+        match bits {
+            Some(bits) if inside.len() <= LONGEST && self.is_only_noted(start, end, word) => {
+                Notes::Bits { word, bits }
+            }
+            _ => Notes::Any,
+        }
+    }
+
+    /// How many items are left where it is first looked at what the rounds have seen, of so many, and where they end with
+    /// so many left.
+    pub(super) fn first_look(&mut self, in_step: InStep, left: Value, last: Value) -> Value {
+        if !matches!(in_step.notes, Notes::Bits { .. }) {
+            return last;
+        }
+        let first = self.builder.ins().iconst(types::I64, FIRST);
+        self.after(left, first, last)
+    }
+
+    /// How many items are left after so many rounds, or where they end.
+    fn after(&mut self, left: Value, rounds: Value, last: Value) -> Value {
+        let rounds = self.builder.ins().umin(rounds, left);
+        let then = self.builder.ins().isub(left, rounds);
+        self.builder.ins().umax(then, last)
+    }
+
+    /// The head of a loop has stopped with so many items left: where it is not over, it goes on at `taken` or in the copy.
+    pub(super) fn look_at_path(&mut self, in_step: InStep, left: Value, taken: Block) {
+        if !matches!(in_step.notes, Notes::Bits { .. }) {
+            return;
+        }
+        let [looks, over] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.set_cold_block(looks);
+        self.builder.set_cold_block(over);
+        let last = self.builder.use_var(in_step.last);
+        let is_over = self.builder.ins().icmp(IntCC::Equal, left, last);
+        self.builder.ins().brif(is_over, over, &NONE, looks, &NONE);
+        self.builder.switch_to_block(over);
+        // Written last: neither what is counted in the loop nor the copy is known yet.
+        self.late.push(Late {
+            block: looks,
+            kept: Vec::new(),
+            then: Then::Rounds(taken),
+            in_step: Some((in_step, self.at)),
+        });
+    }
+
+    /// Goes on in the copy where the path has seen all, and at `taken` where it has not.
+    pub(super) fn go_on_plain(&mut self, in_step: InStep, taken: Block) {
+        let (Notes::Bits { word, bits }, Some(copy)) =
+            (in_step.notes, self.plain.taken.get(&in_step.start).copied())
+        else {
+            let last = self.builder.use_var(in_step.last);
+            self.builder.def_var(in_step.stop, last);
+            self.builder.ins().jump(taken, &NONE);
+            return;
+        };
+        self.write_counted(in_step, in_step.start);
+        let path = self.held_part(word, Kind::Integer, 0);
+        let all = self.builder.ins().iconst(types::I64, bits);
+        let seen = self.builder.ins().band(path, all);
+        let is_all = planted!(
+            "jit.plain_rounds_before_all_was_seen",
+            self.builder.ins().icmp(IntCC::Equal, seen, all),
+            self.builder.ins().icmp(IntCC::Equal, all, all)
+        );
+        let [plain, again] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.set_cold_block(plain);
+        self.builder.set_cold_block(again);
+        let last = self.builder.use_var(in_step.last);
+        self.builder.ins().brif(is_all, plain, &NONE, again, &NONE);
+        self.builder.switch_to_block(plain);
+        self.builder.def_var(in_step.stop, last);
+        self.builder.ins().jump(copy, &NONE);
+        self.builder.switch_to_block(again);
+        let left = self.held_part(in_step.range, Kind::Range, 2);
+        let began = self.builder.use_var(in_step.began);
+        let rounds = self.builder.ins().isub(began, left);
+        let more = self.builder.ins().imul_imm_s(rounds, 3);
+        let stop = self.after(left, more, last);
+        self.builder.def_var(in_step.stop, stop);
+        self.builder.ins().jump(taken, &NONE);
+    }
+
+    /// Writes the copies.
+    pub(super) fn copies(&mut self) -> Result<(), NotCompiled> {
+        for (start, in_step) in std::mem::take(&mut self.plain.of) {
+            let Some((head, _)) = in_step.taken else {
+                continue;
+            };
+            let states = self.plan.blocks.range(head..in_step.end);
+            let of_loop: Vec<_> = states.map(|(at, state)| (*at, state.clone())).collect();
+            let blocks = self.blocks.clone();
+            for (at, _) in &of_loop {
+                let block = self.builder.create_block();
+                self.blocks.insert(*at, block);
+            }
+            let copy = InStep {
+                notes: Notes::Seen,
+                taken: None,
+                ..in_step
+            };
+            self.in_step.insert(in_step.range, copy);
+            self.plain.is_written = true;
+            for (at, state) in of_loop {
+                if !self.merged.contains(&at) {
+                    self.block(at, state)?;
+                }
+            }
+            self.plain.is_written = false;
+            self.blocks = blocks;
+            let written = self.in_step.get(&in_step.range).and_then(|copy| copy.taken);
+            if let Some((_, taken)) = written {
+                self.plain.taken.insert(start, taken);
+            }
+        }
+        Ok(())
+    }
+}
