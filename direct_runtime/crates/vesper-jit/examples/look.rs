@@ -1,5 +1,5 @@
 //! Shows a compiled node, or compares it with the interpreter: `look ir|clif|asm FILE`, `look compare SEED FILE...`,
-//! `look time ROUNDS FILE INPUT...`. Files are what `vesper compile --emit ir` writes. `look pathed …` shows and times
+//! `look time ROUNDS FILE`, `look make ROUNDS FILE`. Files are what `vesper compile --emit ir` writes. `look pathed …` shows and times
 //! the form that says which way a run goes: the one that live traffic takes.
 #![allow(
     clippy::print_stdout,
@@ -64,8 +64,13 @@ fn main() {
                 rounds.parse().expect("rounds are a number"),
             );
         }
+        ["make", rounds, file] => {
+            let program = load(file);
+            let rounds = rounds.parse().expect("rounds are a number");
+            make(code(&program, is_pathed), rounds);
+        }
         _ => println!(
-            "look [pathed] ir|clif|asm FILE; look compare SEED FILE...; look [pathed] time ROUNDS FILE"
+            "look [pathed] ir|clif|asm FILE; look compare SEED FILE...; look [pathed] time|make ROUNDS FILE"
         ),
     }
 }
@@ -100,6 +105,23 @@ fn code(program: &Program, is_pathed: bool) -> &Code {
     } else {
         program.plain_code()
     }
+}
+
+/// Compiles again and again: how long one takes at best and usually. Under callgrind, what it does meanwhile.
+fn make(code: &Code, rounds: usize) {
+    let mut times = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        let before = Instant::now();
+        let native = compile(code, None, &Options::default()).expect("a node that compiles");
+        times.push(before.elapsed());
+        std::hint::black_box(native);
+    }
+    times.sort();
+    println!(
+        "{rounds} times: best {:?}, median {:?}",
+        times[0],
+        times[rounds / 2]
+    );
 }
 
 /// The best of many short rounds of each, in turn.

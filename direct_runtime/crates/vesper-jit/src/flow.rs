@@ -277,8 +277,13 @@ impl Places {
     }
 }
 
+/// What each instruction touches.
+pub(crate) fn all_touched(code: &Code) -> Vec<Touched> {
+    code.instructions.iter().map(|one| touched(code, one)).collect()
+}
+
 /// Before each instruction, and at the end: what somebody may still read.
-pub(crate) fn needed(code: &Code) -> Vec<Places> {
+pub(crate) fn needed(code: &Code, all: &[Touched]) -> Vec<Places> {
     let count = places(code);
     let end = code.instructions.len();
     // A run may end at every instruction, and wherever it does its path is read.
@@ -305,7 +310,6 @@ pub(crate) fn needed(code: &Code) -> Vec<Places> {
         let becomes = becomes.filter(move |becomes| (becomes.start..becomes.end).contains(&at));
         handlers.chain(becomes.map(|becomes| becomes.to))
     };
-    let all: Vec<Touched> = code.instructions.iter().map(|one| touched(code, one)).collect();
     loop {
         let mut is_changed = false;
         for (at, touched) in all.iter().enumerate().rev() {

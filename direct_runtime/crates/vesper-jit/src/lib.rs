@@ -84,8 +84,11 @@ pub fn compile(
     options: &Options,
 ) -> Result<Box<dyn Native>, NotCompiled> {
     guarded(|| {
-        let mut arena = machine::module(level(code, options))?;
-        let made = define(&mut arena, code, options, Manners::Framed).and_then(|(function, bytes, side)| {
+        let level = level(code, options);
+        let mut arena = machine::module(level)?;
+        let framed = define(&mut arena, code, options, level, Manners::Framed);
+        let made = framed.and_then(|(function, bytes, side)| {
+            let shape = shape.filter(|_| level == Level::Good);
             let express = expressed(&mut arena, code, shape, options, side.guards)?;
             Ok((function, bytes, side, express))
         });
@@ -120,11 +123,17 @@ pub fn compile_scaled(
     options: &Options,
 ) -> Result<Box<dyn Express>, NotCompiled> {
     guarded(|| {
-        if level(code, options) != Level::Good || Plan::new(code, Some(shape))?.always_leaves(code) {
+        if level(code, options) != Level::Good || Plan::new(code, Some(shape))?.always_leaves() {
             return Err(NotCompiled::new("a run always comes to what it leaves"));
         }
         let mut arena = machine::module(Level::Good)?;
-        match define(&mut arena, code, options, Manners::Words(shape, scales)) {
+        match define(
+            &mut arena,
+            code,
+            options,
+            Level::Good,
+            Manners::Words(shape, scales),
+        ) {
             Ok((function, bytes, side)) => {
                 let second = Second {
                     function,
@@ -172,7 +181,7 @@ pub(crate) struct Second {
 }
 
 /// The function without a frame; nothing where a run always comes to what it leaves, or where a guard of the other is to
-/// fail, which nobody would notice otherwise. Nothing of long code either: what is saved around the run is little of it.
+/// fail, which nobody would notice otherwise. No shape is given of long code: what is saved around the run is little of it.
 fn expressed(
     module: &mut JITModule,
     code: &Code,
@@ -181,17 +190,17 @@ fn expressed(
     guards: u32,
 ) -> Result<Option<Second>, NotCompiled> {
     let is_shown = options.fail_guard.is_none_or(|guard| guard >= guards);
-    let Some(shape) = shape.filter(|_| is_shown && level(code, options) == Level::Good) else {
+    let Some(shape) = shape.filter(|_| is_shown) else {
         return Ok(None);
     };
     let options = Options {
         fail_guard: options.fail_guard.map(|guard| guard - guards),
         ..*options
     };
-    if Plan::new(code, Some(&shape))?.always_leaves(code) {
+    if Plan::new(code, Some(&shape))?.always_leaves() {
         return Ok(None);
     }
-    let (function, bytes, side) = define(module, code, &options, Manners::Words(&shape, &[]))?;
+    let (function, bytes, side) = define(module, code, &options, Level::Good, Manners::Words(&shape, &[]))?;
     Ok(Some(Second {
         function,
         bytes,
@@ -208,8 +217,9 @@ fn expressed(
 pub fn clif(code: &Code) -> Result<String, NotCompiled> {
     guarded(|| {
         let options = Options::default();
-        let mut module = machine::module(level(code, &options))?;
-        let made = built(&mut module, code, &options, Manners::Framed);
+        let level = level(code, &options);
+        let mut module = machine::module(level)?;
+        let made = built(&mut module, code, &options, level, Manners::Framed);
         machine::release(module);
         made.map(|(_, context, _)| context.func.display().to_string())
     })
@@ -221,7 +231,7 @@ pub fn asm(code: &Code) -> Result<String, NotCompiled> {
         let options = Options::default();
         let level = level(code, &options);
         let mut module = machine::module(level)?;
-        let made = built(&mut module, code, &options, Manners::Framed);
+        let made = built(&mut module, code, &options, level, Manners::Framed);
         machine::release(module);
         let (_, mut context, _) = made?;
         context.set_disasm(true);
@@ -269,6 +279,7 @@ fn parts(code: &Code, side: Side) -> Parts {
         sites: side.sites,
         entries: side.entries,
         slots: side.slots,
+        constants: side.constants,
         guards: side.guards,
     }
 }
@@ -298,6 +309,7 @@ fn built(
     module: &mut JITModule,
     code: &Code,
     options: &Options,
+    level: Level,
     manners: Manners<'_>,
 ) -> Result<(FuncId, Context, Side), NotCompiled> {
     let shape = manners.shape();
@@ -322,36 +334,21 @@ fn built(
             &own,
         )
         .map_err(refused)?;
-    let step = signature(module, &[pointer, types::I32]);
-    let step = module
-        .declare_function(machine::STEP, Linkage::Import, &step)
-        .map_err(refused)?;
-    let call = signature(module, &[pointer, types::I32]);
-    let call = module
-        .declare_function(machine::CALL, Linkage::Import, &call)
-        .map_err(refused)?;
-    let find = signature(module, &[pointer, types::I32, types::I64]);
-    let find = module
-        .declare_function(machine::FIND, Linkage::Import, &find)
-        .map_err(refused)?;
-    let length = signature(module, &[pointer, types::I64]);
-    let length = module
-        .declare_function(machine::LENGTH, Linkage::Import, &length)
-        .map_err(refused)?;
-    let refill = signature(module, &[pointer]);
-    let refill = module
-        .declare_function(machine::REFILL, Linkage::Import, &refill)
-        .map_err(refused)?;
-    let decimals = [types::I64; 4];
-    let compare = signature(module, &decimals);
-    let mut add = signature(module, &decimals);
-    add.returns.push(AbiParam::new(types::I64));
-    let add = module
-        .declare_function(machine::DECIMAL_ADD, Linkage::Import, &add)
-        .map_err(refused)?;
-    let compare = module
-        .declare_function(machine::DECIMAL_COMPARE, Linkage::Import, &compare)
-        .map_err(refused)?;
+    let import = |module: &mut JITModule, name: &str, parameters: &[types::Type]| {
+        let signature = signature(module, parameters);
+        module
+            .declare_function(name, Linkage::Import, &signature)
+            .map_err(refused)
+    };
+    let step = import(module, machine::STEP, &[pointer, types::I32])?;
+    let call = import(module, machine::CALL, &[pointer, types::I32])?;
+    let find = import(module, machine::FIND, &[pointer, types::I32, types::I64])?;
+    let length = import(module, machine::LENGTH, &[pointer, types::I64])?;
+    let refill = import(module, machine::REFILL, &[pointer])?;
+    let add = import(module, machine::DECIMAL_ADD, &[pointer, types::I64])?;
+    let subtract = import(module, machine::DECIMAL_SUBTRACT, &[pointer, types::I64])?;
+    let multiply = import(module, machine::DECIMAL_MULTIPLY, &[pointer, types::I64])?;
+    let compare = import(module, machine::DECIMAL_COMPARE, &[pointer, types::I64])?;
     let mut context = Context::for_function(Function::with_name_signature(
         UserFuncName::user(0, function.as_u32()),
         own,
@@ -361,6 +358,8 @@ fn built(
         step: module.declare_func_in_func(step, &mut context.func),
         refill: module.declare_func_in_func(refill, &mut context.func),
         decimal_add: module.declare_func_in_func(add, &mut context.func),
+        decimal_subtract: module.declare_func_in_func(subtract, &mut context.func),
+        decimal_multiply: module.declare_func_in_func(multiply, &mut context.func),
         decimal_compare: module.declare_func_in_func(compare, &mut context.func),
     };
     let called = Called {
@@ -376,7 +375,7 @@ fn built(
         functions,
         Manner {
             fail_guard: options.fail_guard,
-            level: level(code, options),
+            level,
             without_frame: shape.map(|shape| (shape, called)),
             scales: match manners {
                 Manners::Framed => &[],
@@ -393,9 +392,10 @@ fn define(
     module: &mut JITModule,
     code: &Code,
     options: &Options,
+    level: Level,
     manners: Manners<'_>,
 ) -> Result<(FuncId, usize, Side), NotCompiled> {
-    let (function, mut context, side) = built(module, code, options, manners)?;
+    let (function, mut context, side) = built(module, code, options, level, manners)?;
     let defined = module.define_function(function, &mut context);
     defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error:?}")))?;
     let bytes = context.compiled_code().map_or(0, |code| code.code_buffer().len());

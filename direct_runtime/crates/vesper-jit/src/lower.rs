@@ -11,12 +11,13 @@ use vesper_interp::words::Shape;
 use vesper_ir::planted;
 
 use crate::NotCompiled;
-use crate::flow::{Touched, of, of_loop, touched};
+use crate::flow::{of, of_loop, touched};
 use crate::kinds::{Comparison, Inline, Kind, inline};
 use crate::machine::Level;
 use crate::plan::{How, Known, Place, Plan, State, apply, scales};
 use crate::runtime::{Entry, Exit, FAULTED, Kept, REFUSED, Site, answer};
 
+mod called;
 mod decimals;
 mod exits;
 mod loops;
@@ -41,6 +42,8 @@ pub(crate) struct Functions {
     pub(crate) step: FuncRef,
     pub(crate) refill: FuncRef,
     pub(crate) decimal_add: FuncRef,
+    pub(crate) decimal_subtract: FuncRef,
+    pub(crate) decimal_multiply: FuncRef,
     pub(crate) decimal_compare: FuncRef,
 }
 
@@ -63,6 +66,7 @@ pub(crate) struct Side {
     pub(crate) sites: Vec<Site>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) slots: usize,
+    pub(crate) constants: Vec<(usize, [u64; 2])>,
     pub(crate) guards: u32,
     /// What functions do where there is no frame.
     pub(crate) calls: Vec<crate::words::Site>,
@@ -81,6 +85,8 @@ pub(crate) struct Lower<'a, 'b> {
     in_slots: bool,
     variables: HashMap<(usize, Kind, usize), Variable>,
     slots: BTreeMap<usize, usize>,
+    /// Where constants stand that routines compute with.
+    constants: HashMap<[u64; 2], usize>,
     side: Side,
     blocks: HashMap<usize, Block>,
     late: Vec<Late>,
@@ -173,6 +179,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             in_slots: level == Level::Quick,
             variables: HashMap::new(),
             slots: BTreeMap::new(),
+            constants: HashMap::new(),
             side: Side::default(),
             blocks: HashMap::new(),
             late: Vec::new(),
@@ -291,7 +298,6 @@ impl<'a, 'b> Lower<'a, 'b> {
                 self.builder.ins().jump(exit, &NONE);
                 return Ok(());
             };
-            let touched = touched(self.code, instruction);
             match how {
                 How::Leave => {
                     let exit = self.exit_before();
@@ -299,9 +305,9 @@ impl<'a, 'b> Lower<'a, 'b> {
                     return Ok(());
                 }
                 How::Move { out, from } => self.moved(*out, *from, instruction),
-                How::Step { reads, gives, direct } => match self.lent(&touched, gives) {
+                How::Step { reads, gives, direct } => match self.lent(gives) {
                     Some(call) => self.lend(instruction, call, reads)?,
-                    None => self.step(instruction, None, &touched, reads, gives, *direct)?,
+                    None => self.step(instruction, None, reads, gives, *direct)?,
                 },
                 How::Inline { uses, .. } => {
                     if self.words.is_none() {
@@ -337,6 +343,9 @@ impl<'a, 'b> Lower<'a, 'b> {
                 args,
                 expression,
             } => {
+                if self.decimal_in_slots(op, of(out), &args)? {
+                    return Ok(false);
+                }
                 let (result, held) = if let Some((what, kind, result)) = inline(op) {
                     self.is_proven =
                         planted!("jit.every_call_is_proven", self.code.is_proven(expression), true);

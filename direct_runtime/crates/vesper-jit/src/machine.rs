@@ -11,7 +11,7 @@ use vesper_interp::words::{Block, Express, Shape, Words};
 
 use crate::NotCompiled;
 use crate::Second;
-use crate::routines::{decimal_add, decimal_compare};
+use crate::routines::{decimal_add, decimal_compare, decimal_multiply, decimal_subtract};
 use crate::runtime::{Context, refill, step_at};
 use crate::words::{self, Expressed, call_at, find_at, length_of};
 
@@ -84,6 +84,8 @@ pub(crate) const CALL: &str = "call_at";
 pub(crate) const FIND: &str = "find_at";
 pub(crate) const LENGTH: &str = "length_of";
 pub(crate) const DECIMAL_ADD: &str = "decimal_add";
+pub(crate) const DECIMAL_SUBTRACT: &str = "decimal_subtract";
+pub(crate) const DECIMAL_MULTIPLY: &str = "decimal_multiply";
 pub(crate) const DECIMAL_COMPARE: &str = "decimal_compare";
 
 /// A module for one function.
@@ -95,6 +97,8 @@ pub(crate) fn module(level: Level) -> Result<JITModule, NotCompiled> {
     builder.symbol(FIND, find_at as *const u8);
     builder.symbol(LENGTH, length_of as *const u8);
     builder.symbol(DECIMAL_ADD, decimal_add as *const u8);
+    builder.symbol(DECIMAL_SUBTRACT, decimal_subtract as *const u8);
+    builder.symbol(DECIMAL_MULTIPLY, decimal_multiply as *const u8);
     builder.symbol(DECIMAL_COMPARE, decimal_compare as *const u8);
     Ok(JITModule::new(builder))
 }

@@ -6,7 +6,7 @@ use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_interp::words::Shape;
 
 use crate::NotCompiled;
-use crate::flow::{Places, needed, of, of_loop, places, touched};
+use crate::flow::{Places, Touched, all_touched, needed, of, of_loop, places};
 use crate::kinds::{Kind, inline};
 
 mod scales;
@@ -114,6 +114,8 @@ const LOOK_AHEAD: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) how: Vec<How>,
+    /// What each instruction touches. It is asked for many times.
+    pub(crate) touched: Vec<Touched>,
     pub(crate) needed: Vec<Places>,
     /// Where each block begins that compiled code may come to, and where values stand there.
     pub(crate) blocks: BTreeMap<usize, State>,
@@ -139,21 +141,24 @@ pub(crate) struct Rows {
 impl Plan {
     /// With a shape, for code without a frame: what has no form in machine registers is left.
     pub(crate) fn new(code: &Code, shape: Option<&Shape>) -> Result<Self, NotCompiled> {
-        let rows = shape.map_or_else(|| rows(code), |shape| words::rows(code, shape));
+        let touched = all_touched(code);
+        let rows = shape.map_or_else(|| rows(code, &touched), |shape| words::rows(code, shape));
         let all = code.instructions.iter().enumerate();
         let how: Vec<How> = all
             .map(|(at, one)| match shape {
-                Some(_) => words::how(code, at, one, rows.get(&at)),
-                None => how(code, at, one, rows.get(&at)),
+                Some(_) => words::how(code, &touched, at, one, rows.get(&at)),
+                None => how(code, &touched, at, one, rows.get(&at)),
             })
             .collect();
-        let needed = needed(code);
-        let starts = starts(code);
+        let needed = needed(code, &touched);
+        let starts = starts(code, &touched);
+        let jumps = jumps(&touched);
         let mut plan = Self {
             how,
+            touched,
             needed,
             blocks: BTreeMap::new(),
-            jumps: jumps(code),
+            jumps,
             entries: entries(code),
             loads: Vec::new(),
             rows,
@@ -196,16 +201,15 @@ impl Plan {
                 plan.blocks.insert(at, first.clone());
                 first
             };
-            plan.follow(code, &starts, at, state, &mut open)?;
+            plan.follow(&starts, at, state, &mut open)?;
         }
         Ok(plan)
     }
 
     /// True where every run comes to something that is left, before it comes to any choice.
-    pub(crate) fn always_leaves(&self, code: &Code) -> bool {
+    pub(crate) fn always_leaves(&self) -> bool {
         let mut at = 0;
-        while let (Some(instruction), Some(how)) = (code.instructions.get(at), self.how.get(at)) {
-            let touched = touched(code, instruction);
+        while let (Some(touched), Some(how)) = (self.touched.get(at), self.how.get(at)) {
             match (how, touched.jump) {
                 (How::Leave, _) => return true,
                 (_, Some(to)) if touched.is_last && to > at => at = to,
@@ -219,22 +223,20 @@ impl Plan {
     /// Goes through one block and adds what comes after it.
     fn follow(
         &self,
-        code: &Code,
         starts: &BTreeSet<usize>,
         mut at: usize,
         mut state: State,
         open: &mut Vec<(usize, State)>,
     ) -> Result<(), NotCompiled> {
-        while let (Some(instruction), Some(how)) = (code.instructions.get(at), self.how.get(at)) {
+        while let (Some(touched), Some(how)) = (self.touched.get(at), self.how.get(at)) {
             if matches!(how, How::Leave) {
                 return Ok(());
             }
-            let touched = touched(code, instruction);
-            let before = state.clone();
+            let before = touched.is_last.then(|| state.clone());
             apply(how, &mut state)?;
             if let Some(to) = touched.jump {
                 // What it gives is not there where it jumps, but nobody reads it there either.
-                open.push((to, if touched.is_last { before } else { state.clone() }));
+                open.push((to, before.unwrap_or_else(|| state.clone())));
             }
             if touched.is_last {
                 return Ok(());
@@ -256,7 +258,7 @@ impl Plan {
         };
         let all = (0..code.registers).filter(|place| needed.has(*place));
         all.filter_map(|place| {
-            let kind = wanted(code, 0, place, usize::MAX, 0)?;
+            let kind = wanted(code, &self.touched, 0, place, usize::MAX, 0)?;
             Some((place, kind))
         })
         .collect()
@@ -328,17 +330,16 @@ fn entries(code: &Code) -> Vec<usize> {
 }
 
 /// All jumps: from where, and to where.
-fn jumps(code: &Code) -> Vec<(usize, usize)> {
-    let all = code.instructions.iter().enumerate();
-    all.filter_map(|(at, one)| touched(code, one).jump.map(|to| (at, to)))
+fn jumps(all: &[Touched]) -> Vec<(usize, usize)> {
+    let all = all.iter().enumerate();
+    all.filter_map(|(at, touched)| touched.jump.map(|to| (at, to)))
         .collect()
 }
 
 /// Where blocks begin.
-fn starts(code: &Code) -> BTreeSet<usize> {
+fn starts(code: &Code, all: &[Touched]) -> BTreeSet<usize> {
     let mut starts: BTreeSet<usize> = entries(code).into_iter().collect();
-    for (at, instruction) in code.instructions.iter().enumerate() {
-        let touched = touched(code, instruction);
+    for (at, touched) in all.iter().enumerate() {
         if let Some(to) = touched.jump {
             starts.extend([to, at + 1]);
         }
@@ -346,7 +347,7 @@ fn starts(code: &Code) -> BTreeSet<usize> {
             starts.insert(at + 1);
         }
     }
-    starts.insert(code.instructions.len());
+    starts.insert(all.len());
     starts
 }
 
@@ -372,8 +373,10 @@ fn uses(code: &Code, operands: &[Operand], kind: Kind) -> Option<Vec<(usize, Kin
 }
 
 #[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `touched`")]
-fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
-    let touched = touched(code, instruction);
+fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
+    let Some(touched) = all.get(at) else {
+        return How::Leave;
+    };
     let in_machine_code = |operands: &[Operand], kind: Kind, gives: Vec<(usize, Kind)>| {
         uses(code, operands, kind).map(|uses| How::Inline { uses, gives })
     };
@@ -382,7 +385,7 @@ fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -
         let gives = touched
             .writes
             .iter()
-            .map(|place| (*place, wanted(code, at + 1, *place, LOOK_AHEAD, 0)));
+            .map(|place| (*place, wanted(code, all, at + 1, *place, LOOK_AHEAD, 0)));
         let gives: Vec<_> = gives.collect();
         // Only one thing is taken.
         let taken = gives.iter().filter(|(_, kind)| kind.is_some()).count();
@@ -439,7 +442,7 @@ fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -
             gives: vec![(of_loop(code, slot), Kind::Items)],
         }),
         Instruction::LoopField { slot, out, .. } if rows.is_some() => {
-            wanted(code, at + 1, of(out), LOOK_AHEAD, 0).map(|kind| How::Inline {
+            wanted(code, all, at + 1, of(out), LOOK_AHEAD, 0).map(|kind| How::Inline {
                 uses: vec![(of_loop(code, slot), Kind::Items)],
                 gives: vec![(of(out), kind)],
             })
@@ -515,7 +518,7 @@ fn goes_through_range(code: &Code, at: usize) -> bool {
 }
 
 /// What is gathered for loops that read nothing of their items but fields.
-fn rows(code: &Code) -> BTreeMap<usize, Rows> {
+fn rows(code: &Code, all: &[Touched]) -> BTreeMap<usize, Rows> {
     let mut found = BTreeMap::new();
     for (start, instruction) in code.instructions.iter().enumerate() {
         let Instruction::LoopStart { slot, .. } = *instruction else {
@@ -549,7 +552,7 @@ fn rows(code: &Code) -> BTreeMap<usize, Rows> {
                     out,
                     place,
                 } if other == slot => {
-                    if let Some(kind) = wanted(code, at + 1, of(out), LOOK_AHEAD, 0) {
+                    if let Some(kind) = wanted(code, all, at + 1, of(out), LOOK_AHEAD, 0) {
                         members.push(at);
                         rows.add(place, kind);
                     }
@@ -582,22 +585,28 @@ impl Rows {
 }
 
 /// As which kind a value is first computed with, from an instruction on; nothing where it is wanted in the frame.
-fn wanted(code: &Code, from: usize, place: usize, limit: usize, depth: usize) -> Option<Kind> {
+fn wanted(
+    code: &Code,
+    all: &[Touched],
+    from: usize,
+    place: usize,
+    limit: usize,
+    depth: usize,
+) -> Option<Kind> {
     let mut seen = BTreeSet::new();
     let mut open = vec![from];
     while let Some(mut at) = open.pop() {
-        while let Some(instruction) = code.instructions.get(at) {
+        while let (Some(instruction), Some(touched)) = (code.instructions.get(at), all.get(at)) {
             if seen.len() >= limit || !seen.insert(at) {
                 break;
             }
-            let touched = touched(code, instruction);
             if touched.reads.contains(&place) {
                 if let Some(kind) = used_as(code, instruction, place) {
                     return Some(kind);
                 }
                 match *instruction {
                     Instruction::Move { out, .. } if depth < 4 && of(out) != place => {
-                        if let Some(kind) = wanted(code, at + 1, of(out), LOOK_AHEAD, depth + 1) {
+                        if let Some(kind) = wanted(code, all, at + 1, of(out), LOOK_AHEAD, depth + 1) {
                             return Some(kind);
                         }
                     }

@@ -1,8 +1,13 @@
 //! Arithmetic that compiled code of the quick level calls, where the other level has it inline. Nothing here can panic.
+//!
+//! Values of the quick level stand in slots: an operation is told where, so that code which calls it need not load them.
 
 use std::cmp::Ordering;
 
+use vesper_ir::decimal::MAX_SCALE;
 use vesper_ir::planted;
+
+use crate::runtime::{Context, NO_SLOT, answer};
 
 /// The powers of ten that a coefficient may be multiplied by.
 #[expect(
@@ -19,15 +24,51 @@ pub(crate) static POWERS: [i64; 19] = {
     powers
 };
 
-/// The scale of a result that does not fit: no decimal has it.
-pub(crate) const DOES_NOT_FIT: i64 = -1;
-
-/// A small decimal, in two machine registers.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Small {
+/// A decimal whose coefficient fits a machine register.
+#[derive(Clone, Copy, Debug)]
+struct Small {
     coefficient: i64,
     scale: i64,
+}
+
+/// What an operation on decimals is given: where the two stand in the slots, where the result goes, and the exit before
+/// it. It goes into one machine register, so that a call has two arguments, and nothing is looked up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    pub(crate) left: usize,
+    pub(crate) right: usize,
+    pub(crate) to: usize,
+    pub(crate) exit: usize,
+}
+
+impl Work {
+    /// Nothing where a number is too large.
+    pub(crate) fn packed(self) -> Option<u64> {
+        let Self {
+            left,
+            right,
+            to,
+            exit,
+        } = self;
+        [left, right, to, exit].into_iter().try_fold(0, |all, part| {
+            let part = u16::try_from(part).ok()?;
+            Some(all << 16 | u64::from(part))
+        })
+    }
+
+    fn unpacked(word: u64) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the low 16 bits are what is asked for"
+        )]
+        let [left, right, to, exit] = [48, 32, 16, 0].map(|at| usize::from((word >> at) as u16));
+        Self {
+            left,
+            right,
+            to,
+            exit,
+        }
+    }
 }
 
 /// The coefficient at so many places more; nothing where it does not fit.
@@ -39,51 +80,209 @@ fn raised(coefficient: i64, places: i64) -> Option<i64> {
     coefficient.checked_mul(*POWERS.get(places)?)
 }
 
-fn sum(left: i64, left_scale: i64, right: i64, right_scale: i64) -> Option<Small> {
+/// The coefficients of two decimals at the larger of their scales, and that scale.
+fn aligned(left: Small, right: Small) -> Option<(i64, i64, i64)> {
     // Scales are at most a thousand.
-    let apart = left_scale.wrapping_sub(right_scale);
-    let (left, right) = match apart.cmp(&0) {
-        Ordering::Equal => (left, right),
-        Ordering::Less => (raised(left, apart.wrapping_neg())?, right),
-        Ordering::Greater => (left, raised(right, apart)?),
+    let apart = left.scale.wrapping_sub(right.scale);
+    let (first, second, larger) = match apart {
+        0 => (left.coefficient, right.coefficient, left.scale),
+        ..0 => (
+            raised(left.coefficient, apart.wrapping_neg())?,
+            right.coefficient,
+            right.scale,
+        ),
+        _ => (left.coefficient, raised(right.coefficient, apart)?, left.scale),
     };
-    Some(Small {
-        coefficient: planted!(
-            "jit.called_sum_wraps",
-            left.checked_add(right)?,
-            left.wrapping_add(right)
-        ),
-        scale: planted!(
-            "jit.called_sum_has_the_smaller_scale",
-            left_scale.max(right_scale),
-            left_scale.min(right_scale)
-        ),
-    })
+    let scale = planted!(
+        "jit.called_sum_has_the_smaller_scale",
+        larger,
+        left.scale.min(right.scale)
+    );
+    Some((first, second, scale))
 }
 
-/// The sum of two decimals; its scale is `DOES_NOT_FIT` where it is left to the interpreter.
-pub(crate) extern "C" fn decimal_add(left: i64, left_scale: i64, right: i64, right_scale: i64) -> Small {
-    let nothing = Small {
-        coefficient: 0,
-        scale: DOES_NOT_FIT,
-    };
-    sum(left, left_scale, right, right_scale).unwrap_or(nothing)
+fn sum(left: Small, right: Small) -> Option<Small> {
+    let (left, right, scale) = aligned(left, right)?;
+    let coefficient = planted!(
+        "jit.called_sum_wraps",
+        left.checked_add(right)?,
+        left.wrapping_add(right)
+    );
+    Some(Small { coefficient, scale })
 }
 
-/// Less than, equal to or greater than zero as the left decimal is less than, equal to or greater than the right one.
-pub(crate) extern "C" fn decimal_compare(left: i64, left_scale: i64, right: i64, right_scale: i64) -> i64 {
-    let apart = left_scale.wrapping_sub(right_scale);
+fn difference(left: Small, right: Small) -> Option<Small> {
+    let (left, right, scale) = aligned(left, right)?;
+    let (left, right) = planted!("jit.called_difference_turned_round", (left, right), (right, left));
+    let coefficient = planted!(
+        "jit.called_difference_wraps",
+        left.checked_sub(right)?,
+        left.wrapping_sub(right)
+    );
+    Some(Small { coefficient, scale })
+}
+
+fn product(left: Small, right: Small) -> Option<Small> {
+    let coefficient = planted!(
+        "jit.called_product_wraps",
+        left.coefficient.checked_mul(right.coefficient)?,
+        left.coefficient.wrapping_mul(right.coefficient)
+    );
+    let scale = planted!(
+        "jit.called_product_has_the_scale_of_the_left",
+        left.scale.wrapping_add(right.scale),
+        left.scale
+    );
+    let is_known = planted!(
+        "jit.called_product_without_limit",
+        scale <= i64::from(MAX_SCALE),
+        scale < i64::MAX
+    );
+    is_known.then_some(Small { coefficient, scale })
+}
+
+fn order(left: Small, right: Small) -> Ordering {
+    let apart = left.scale.wrapping_sub(right.scale);
+    let (left, right) = (left.coefficient, right.coefficient);
     // What does not fit is further from zero than anything that does.
-    let order = match apart.cmp(&0) {
-        Ordering::Equal => left.cmp(&right),
-        Ordering::Less => match raised(left, apart.wrapping_neg()) {
+    match apart {
+        0 => left.cmp(&right),
+        ..0 => match raised(left, apart.wrapping_neg()) {
             Some(left) => left.cmp(&right),
             None => planted!("jit.called_long_left_is_equal", left.cmp(&0), Ordering::Equal),
         },
-        Ordering::Greater => match raised(right, apart) {
+        _ => match raised(right, apart) {
             Some(right) => left.cmp(&right),
             None => planted!("jit.called_long_right_is_less", 0.cmp(&right), right.cmp(&0)),
         },
+    }
+}
+
+fn read(slots: &[u64], at: usize) -> Option<Small> {
+    let [coefficient, scale] = *slots.get(at..at + 2)? else {
+        return None;
     };
-    i64::from(order as i8)
+    Some(Small {
+        coefficient: coefficient.cast_signed(),
+        scale: scale.cast_signed(),
+    })
+}
+
+/// Does an operation in the slots. What does not fit is left to the interpreter, before the operation.
+#[inline]
+fn done(context: &mut Context<'_>, work: u64, operation: impl Fn(Small, Small) -> Option<Small>) -> i64 {
+    let work = Work::unpacked(work);
+    let slots = context.all_slots();
+    let (Some(left), Some(right)) = (read(slots, work.left), read(slots, work.right)) else {
+        return context.failed(NO_SLOT);
+    };
+    let Some(result) = operation(left, right) else {
+        return context.refused(work.exit);
+    };
+    match slots.get_mut(work.to..work.to + 2) {
+        Some([coefficient, scale]) => {
+            *coefficient = result.coefficient.cast_unsigned();
+            *scale = result.scale.cast_unsigned();
+            answer::DONE
+        }
+        _ => context.failed(NO_SLOT),
+    }
+}
+
+/// Called by compiled code: the sum of two decimals.
+pub(crate) extern "C" fn decimal_add(context: &mut Context<'_>, work: u64) -> i64 {
+    done(context, work, sum)
+}
+
+/// Called by compiled code: the difference of two decimals.
+pub(crate) extern "C" fn decimal_subtract(context: &mut Context<'_>, work: u64) -> i64 {
+    done(context, work, difference)
+}
+
+/// Called by compiled code: the product of two decimals.
+pub(crate) extern "C" fn decimal_multiply(context: &mut Context<'_>, work: u64) -> i64 {
+    done(context, work, product)
+}
+
+/// Called by compiled code. Less than, equal to or greater than zero as the left decimal is less than, equal to or
+/// greater than the right one.
+pub(crate) extern "C" fn decimal_compare(context: &mut Context<'_>, work: u64) -> i64 {
+    let work = Work::unpacked(work);
+    let slots = context.all_slots();
+    match (read(slots, work.left), read(slots, work.right)) {
+        (Some(left), Some(right)) => i64::from(order(left, right) as i8),
+        _ => context.failed(NO_SLOT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn work_in_one_word_is_what_it_was() {
+        let most = usize::from(u16::MAX);
+        let (left, right, to, exit) = (1, most, 3, 500);
+        let work = Work::unpacked(
+            Work {
+                left,
+                right,
+                to,
+                exit,
+            }
+            .packed()
+            .unwrap(),
+        );
+        assert_eq!(
+            (work.left, work.right, work.to, work.exit),
+            (left, right, to, exit)
+        );
+        for place in 0..4 {
+            let mut parts = [0; 4];
+            *parts.get_mut(place).unwrap() = most + 1;
+            let [left, right, to, exit] = parts;
+            assert_eq!(
+                Work {
+                    left,
+                    right,
+                    to,
+                    exit
+                }
+                .packed(),
+                None,
+                "{parts:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_just_too_long_is_left_and_what_is_not_is_exact() {
+        let small = |coefficient, scale| Small { coefficient, scale };
+        let shown = |result: Option<Small>| result.map(|small| (small.coefficient, small.scale));
+        let (most, least) = (small(i64::MAX, 0), small(i64::MIN, 0));
+        let (one, tenth, none) = (small(1, 0), small(1, 1), small(0, 0));
+        assert_eq!(shown(sum(most, none)), Some((i64::MAX, 0)));
+        assert_eq!(shown(sum(most, one)), None);
+        assert_eq!(
+            shown(sum(one, small(1, 18))),
+            Some((1_000_000_000_000_000_001, 18))
+        );
+        assert_eq!(shown(sum(one, small(1, 19))), None);
+        assert_eq!(shown(sum(none, small(1, 1000))), Some((1, 1000)));
+        assert_eq!(shown(difference(one, tenth)), Some((9, 1)));
+        assert_eq!(shown(difference(tenth, one)), Some((-9, 1)));
+        // The least has no opposite, but it can be taken away from what is less than zero.
+        assert_eq!(shown(difference(small(-1, 0), least)), Some((i64::MAX, 0)));
+        assert_eq!(shown(difference(none, least)), None);
+        assert_eq!(shown(difference(least, one)), None);
+        assert_eq!(shown(product(least, one)), Some((i64::MIN, 0)));
+        assert_eq!(shown(product(least, small(-1, 0))), None);
+        assert_eq!(shown(product(tenth, small(3, 999))), Some((3, 1000)));
+        assert_eq!(shown(product(tenth, small(0, 1000))), None);
+        assert_eq!(order(most, small(i64::MAX, 1)), Ordering::Greater);
+        assert_eq!(order(least, small(i64::MIN, 1)), Ordering::Less);
+        assert_eq!(order(small(10, 1), one), Ordering::Equal);
+    }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Parts {
     pub(crate) sites: Vec<Site>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) slots: usize,
+    /// Decimals that stand in slots from the start: the constants that routines compute with.
+    pub(crate) constants: Vec<(usize, [u64; 2])>,
     pub(crate) guards: u32,
 }
 
@@ -84,6 +86,24 @@ impl Context<'_> {
     pub(crate) fn slots(&mut self) -> *mut u64 {
         self.slots.as_mut_ptr()
     }
+
+    pub(crate) fn all_slots(&mut self) -> &mut [u64] {
+        self.slots
+    }
+
+    /// Nothing was done: code of the quick level is to be left at this exit.
+    #[cold]
+    pub(crate) fn refused(&mut self, exit: usize) -> i64 {
+        self.exit = Some(exit);
+        answer::BEFORE
+    }
+
+    /// The engine is wrong, whatever else happens in this run.
+    #[cold]
+    pub(crate) fn failed(&mut self, fault: Fault) -> i64 {
+        self.fault = Some(fault);
+        answer::FAULT
+    }
 }
 
 /// What a function answers to compiled code.
@@ -104,7 +124,7 @@ pub(crate) const REFUSED: i64 = -2;
 
 const PANICKED: Fault = "the engine panicked under compiled code";
 const NO_SITE: Fault = "compiled code names a site that does not exist";
-const NO_SLOT: Fault = "compiled code names a slot that does not exist";
+pub(crate) const NO_SLOT: Fault = "compiled code names a slot that does not exist";
 const NO_EXIT: Fault = "compiled code stopped at an exit that does not exist";
 const NOT_A_VALUE: Fault = "compiled code left bits that are no value";
 
@@ -136,6 +156,10 @@ impl Native for Compiled {
             if !load(&self.parts, frame, slots, *kept)? {
                 return Ok(());
             }
+        }
+        for (slot, bits) in &self.parts.constants {
+            let place = slots.get_mut(*slot..*slot + bits.len()).ok_or(NO_SLOT)?;
+            place.copy_from_slice(bits);
         }
         let mut context = Context {
             fuel: meter.at_hand(),

@@ -379,6 +379,42 @@ fn a_decimal_keeps_its_scale_and_what_is_long_is_left_to_the_interpreter() {
 }
 
 #[test]
+fn decimals_of_the_quick_level_are_done_in_the_slots_or_left_before_the_operation() {
+    let inputs = json!([{"name": "x", "type": "decimal"}, {"name": "y", "type": "decimal"}]);
+    let constant = json!({"literal": {"type": "decimal", "value": "0.25"}});
+    let options = Options {
+        quick_from: 0,
+        ..Options::default()
+    };
+    let decimal =
+        |coefficient: i64, scale: u16| Value::Decimal(Decimal::new(i128::from(coefficient), scale).unwrap());
+    let least = i64::MIN;
+    for (op, long) in [
+        ("add", (decimal(i64::MAX, 2), decimal(0, 0))),
+        ("subtract", (decimal(least, 2), decimal(0, 0))),
+        ("multiply", (decimal(least, 2), decimal(-1, 0))),
+        ("multiply", (decimal(1, 600), decimal(1, 600))),
+    ] {
+        let op = format!("decimal.{op}");
+        // The second operation is given the result of the first, and a constant.
+        let first = call(&op, &[input("x"), input("y")]);
+        let both = call(&op, &[first, constant.clone()]);
+        let program = load(&returning(&inputs, &json!("decimal"), &both));
+        let code = program.plain_code();
+        let native = compile(code, None, &options).unwrap();
+        let end = code.instructions.len();
+        let usual = [decimal(100, 2), decimal(5, 1)];
+        for (given, is_whole) in [(usual, true), ([long.0, long.1], false)] {
+            let run = |native| run_on(&program, code, native, given.to_vec(), None, Limits::default());
+            let (shown, expected) = (run(Some(&*native)), run(None));
+            assert_eq!(shown.left_at == end, is_whole, "{op} of {given:?}");
+            assert_eq!(format!("{:?}", shown.outcome), format!("{:?}", expected.outcome));
+        }
+        same(&program, 17, 64, 8);
+    }
+}
+
+#[test]
 fn fuel_that_is_given_in_portions_does_not_end_compiled_code() {
     let sum = call("integer.bit_xor", &[local(1), local(0)]);
     let program = rounds(sum, input("seed"));

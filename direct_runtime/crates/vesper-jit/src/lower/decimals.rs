@@ -6,7 +6,7 @@ use vesper_interp::code::Operand;
 use vesper_ir::decimal::MAX_SCALE;
 use vesper_ir::planted;
 
-use crate::routines::{DOES_NOT_FIT, POWERS};
+use crate::routines::POWERS;
 
 use super::numbers::condition;
 use super::{Held, Inline, Kind, Lower, NotCompiled, TRUSTED};
@@ -30,6 +30,15 @@ impl Lower<'_, '_> {
             && let Some(holds) = self.compared_with_zero(condition(comparison), first, second)?
         {
             return Ok(vec![holds]);
+        }
+        if let Inline::Compare(comparison) = what
+            && self.is_called()
+        {
+            return Ok(vec![self.compared_in_slots(
+                condition(comparison),
+                first,
+                second,
+            )?]);
         }
         let left = self.operand(first, Kind::Decimal)?;
         let right = self.operand(second, Kind::Decimal)?;
@@ -64,32 +73,6 @@ impl Lower<'_, '_> {
                 );
                 planted!("jit.product_of_coefficients_wraps", self.guard(is_unusual), ());
                 Ok(vec![product, scale])
-            }
-            Inline::Add | Inline::Subtract if self.in_slots => {
-                let right = if what == Inline::Add {
-                    right
-                } else {
-                    self.guard_least(right);
-                    self.builder.ins().ineg(right)
-                };
-                let call = [left, left_scale, right, right_scale];
-                let call = self.builder.ins().call(self.functions.decimal_add, &call);
-                let sum = self.builder.inst_results(call).to_vec();
-                let scale = sum.last().copied().unwrap_or(left_scale);
-                let is_unusual = self.builder.ins().icmp_imm_s(IntCC::Equal, scale, DOES_NOT_FIT);
-                self.guard(is_unusual);
-                Ok(sum)
-            }
-            Inline::Compare(comparison) if self.in_slots => {
-                let call = [left, left_scale, right, right_scale];
-                let call = self.builder.ins().call(self.functions.decimal_compare, &call);
-                let order = self.builder.inst_results(call).first().copied();
-                let order = order.unwrap_or(left);
-                Ok(vec![self.builder.ins().icmp_imm_s(
-                    condition(comparison),
-                    order,
-                    0,
-                )])
             }
             Inline::Add | Inline::Subtract => {
                 let pair = self.aligned(left, left_scale, right, right_scale);

@@ -227,6 +227,16 @@ impl Lower<'_, '_> {
         self.fail_guard == Some(number)
     }
 
+    /// Counts a guard that a function asks, and leaves the code there where it is the one that is to fail.
+    pub(super) fn force(&mut self) {
+        if self.is_forced() {
+            let always = self.builder.ins().iconst(types::I8, 1);
+            let (exit, next) = (self.exit_before(), self.builder.create_block());
+            self.builder.ins().brif(always, exit, &NONE, next, &NONE);
+            self.builder.switch_to_block(next);
+        }
+    }
+
     /// Leaves the code before the instruction at hand unless the condition holds.
     pub(super) fn guard_unless(&mut self, condition: Value) {
         let condition = if self.is_forced() {

@@ -29,7 +29,12 @@ impl Lower<'_, '_> {
             (first, second)
         };
         let left = self.one(first, kind)?;
-        let right = self.one(second, kind)?;
+        // An operation of one operand has it twice; it is not read twice.
+        let right = if second == first {
+            left
+        } else {
+            self.one(second, kind)?
+        };
         Ok(match (what, kind) {
             (Inline::Compare(comparison), Kind::Float) => {
                 let condition = float_condition(comparison);

@@ -7,7 +7,7 @@ use vesper_ir::planted;
 use crate::flow::takes_fuel;
 use crate::plan::Rows;
 
-use super::{How, IntCC, Kept, Kind, Lower, NONE, NotCompiled, Place, Site, Touched, answer, apply};
+use super::{How, IntCC, Kept, Kind, Lower, NONE, NotCompiled, Place, Site, answer, apply};
 
 impl Lower<'_, '_> {
     pub(super) fn site(&mut self, site: Site) -> i64 {
@@ -36,11 +36,8 @@ impl Lower<'_, '_> {
 
     /// Has a function do something that may only refuse; the code goes on behind it.
     pub(super) fn call_site(&mut self, site: Site, is_guard: bool) {
-        if is_guard && self.is_forced() {
-            let always = self.builder.ins().iconst(types::I8, 1);
-            let (exit, next) = (self.exit_before(), self.builder.create_block());
-            self.builder.ins().brif(always, exit, &NONE, next, &NONE);
-            self.builder.switch_to_block(next);
+        if is_guard {
+            self.force();
         }
         let load = site.load;
         if self.in_slots {
@@ -73,14 +70,14 @@ impl Lower<'_, '_> {
     }
 
     /// Goes on where a function did what it was asked to. In code of the quick level.
-    fn unless_refused(&mut self, answer: Value) {
+    pub(super) fn unless_refused(&mut self, answer: Value) {
         let (refused, next) = (self.refused_block(), self.builder.create_block());
         self.builder.ins().brif(answer, refused, &NONE, next, &NONE);
         self.builder.switch_to_block(next);
     }
 
     /// The call behind an instruction that reads a field for it alone.
-    pub(super) fn lent(&self, touched: &Touched, gives: &[(usize, Option<Kind>)]) -> Option<Instruction> {
+    pub(super) fn lent(&self, gives: &[(usize, Option<Kind>)]) -> Option<Instruction> {
         let [(field, None)] = gives else {
             return None;
         };
@@ -94,7 +91,7 @@ impl Lower<'_, '_> {
             (call, self.plan.how.get(next)?),
             (Instruction::Call { .. }, How::Step { .. })
         );
-        let of_call = super::touched(self.code, call);
+        let (touched, of_call) = (self.plan.touched.get(self.at)?, self.plan.touched.get(next)?);
         let is_over = of_call.writes.contains(field) || !self.plan.needed.get(next + 1)?.has(*field);
         let is_lent = is_field
             && is_step
@@ -127,8 +124,7 @@ impl Lower<'_, '_> {
             ));
         };
         let all: Vec<usize> = reads.iter().chain(of_call).copied().collect();
-        let touched = super::touched(self.code, &call);
-        self.step(&call, Some(*field), &touched, &all, gives, *direct)
+        self.step(&call, Some(*field), &all, gives, *direct)
     }
 
     /// Takes what an instruction computes with out of the frame, where it is not in machine registers already.
@@ -160,12 +156,12 @@ impl Lower<'_, '_> {
         &mut self,
         instruction: &Instruction,
         lent: Option<Instruction>,
-        touched: &Touched,
         reads: &[usize],
         gives: &[(usize, Option<Kind>)],
         direct: bool,
     ) -> Result<(), NotCompiled> {
         let takes_fuel = takes_fuel(instruction);
+        let jump = self.plan.touched.get(self.at).and_then(|touched| touched.jump);
         // A field that is read for the call alone is read again where the two are left.
         let before = if lent.is_some() { self.at - 1 } else { self.at };
         let mut kept: Vec<Kept> = Vec::new();
@@ -181,12 +177,7 @@ impl Lower<'_, '_> {
             .iter()
             .find_map(|(place, kind)| kind.map(|kind| (*place, kind)));
         let load = load.map(|(place, kind)| self.kept(place, kind));
-        if self.is_forced() {
-            let always = self.builder.ins().iconst(types::I8, 1);
-            let (exit, next) = (self.exit_before(), self.builder.create_block());
-            self.builder.ins().brif(always, exit, &NONE, next, &NONE);
-            self.builder.switch_to_block(next);
-        }
+        self.force();
         if takes_fuel {
             self.have_fuel();
         }
@@ -208,7 +199,7 @@ impl Lower<'_, '_> {
             direct,
         };
         if self.in_slots {
-            return self.step_in_slots(site, &how, before, touched.jump);
+            return self.step_in_slots(site, &how, before, jump);
         }
         let exit = self.exit_before();
         let site = self.site(site);
@@ -217,7 +208,7 @@ impl Lower<'_, '_> {
         let (other, next) = (self.builder.create_block(), self.builder.create_block());
         self.builder.ins().brif(answer, other, &NONE, next, &NONE);
         self.builder.switch_to_block(other);
-        if let Some(to) = touched.jump {
+        if let Some(to) = jump {
             let rest = self.builder.create_block();
             self.builder.set_cold_block(rest);
             let to = self.edge(to)?;

@@ -57,6 +57,10 @@ impl Known {
 
     /// What an instruction does to what is known.
     pub(crate) fn pass(&mut self, code: &Code, instruction: &Instruction) {
+        // Most code is made without knowing any.
+        if self.0.is_empty() {
+            return;
+        }
         let given = match *instruction {
             Instruction::Call { op, out, args, .. } => {
                 self.of_call(code, op, &args).map(|scale| (of(out), scale))

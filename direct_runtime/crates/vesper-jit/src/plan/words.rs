@@ -10,7 +10,7 @@ use vesper_ir::value::Set;
 use vesper_ir::{Op, Value};
 
 use super::{How, Rows};
-use crate::flow::{of, of_loop, touched};
+use crate::flow::{Touched, of, of_loop, touched};
 use crate::kinds::Kind;
 use crate::words::{Arg, Keys, Site};
 
@@ -37,7 +37,13 @@ pub(super) fn loads(shape: &Shape) -> Vec<(usize, Kind)> {
         .collect()
 }
 
-pub(super) fn how(code: &Code, at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
+pub(super) fn how(
+    code: &Code,
+    all: &[Touched],
+    at: usize,
+    instruction: &Instruction,
+    rows: Option<&Rows>,
+) -> How {
     let known = match *instruction {
         Instruction::LoopStart { slot, over } => {
             let over = over.as_register().filter(|_| rows.is_some());
@@ -77,7 +83,7 @@ pub(super) fn how(code: &Code, at: usize, instruction: &Instruction, rows: Optio
             uses: Vec::new(),
             gives: vec![(of(out), Kind::Text)],
         }),
-        _ => match super::how(code, at, instruction, None) {
+        _ => match super::how(code, all, at, instruction, None) {
             how @ (How::Inline { .. } | How::Move { .. }) => Some(how),
             How::Step { .. } | How::Leave => by_function(code, instruction),
         },

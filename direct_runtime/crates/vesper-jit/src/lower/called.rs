@@ -1,0 +1,94 @@
+//! Decimals of the quick level: a call for each operation, which is told where its operands stand in the slots.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{FuncRef, InstBuilder, Value, types};
+use vesper_interp::code::Operand;
+use vesper_ir::{Op, planted};
+
+use crate::routines::Work;
+
+use super::{Inline, Kind, Lower, NotCompiled, inline};
+
+impl Lower<'_, '_> {
+    /// True where operations on decimals are calls. What is computed of a side that may not be taken stands in no slots.
+    pub(super) fn is_called(&self) -> bool {
+        self.in_slots && self.tried.is_none()
+    }
+
+    /// Has a routine do an operation on decimals; false where that has machine code of its own.
+    pub(super) fn decimal_in_slots(
+        &mut self,
+        op: Op,
+        out: usize,
+        args: &[Operand],
+    ) -> Result<bool, NotCompiled> {
+        let ([first, second, ..], true) = (args, self.is_called()) else {
+            return Ok(false);
+        };
+        let function = match inline(op) {
+            Some((Inline::Add, Kind::Decimal, _)) => self.functions.decimal_add,
+            Some((Inline::Subtract, Kind::Decimal, _)) => self.functions.decimal_subtract,
+            Some((Inline::Multiply, Kind::Decimal, _)) => self.functions.decimal_multiply,
+            _ => return Ok(false),
+        };
+        self.force();
+        let state = self.state.clone();
+        let (exit, _) = self.numbered_exit(self.at, &state);
+        let work = Work {
+            left: self.slot_of(*first)?,
+            right: self.slot_of(*second)?,
+            to: self.kept(out, Kind::Decimal).slot,
+            exit,
+        };
+        let answer = self.call_routine(function, work)?;
+        self.unless_refused(answer);
+        Ok(true)
+    }
+
+    /// Whether a comparison of two decimals holds, which a routine finds out.
+    pub(super) fn compared_in_slots(
+        &mut self,
+        condition: IntCC,
+        first: Operand,
+        second: Operand,
+    ) -> Result<Value, NotCompiled> {
+        let work = Work {
+            left: self.slot_of(first)?,
+            right: self.slot_of(second)?,
+            to: 0,
+            exit: 0,
+        };
+        let order = self.call_routine(self.functions.decimal_compare, work)?;
+        Ok(self.builder.ins().icmp_imm_s(condition, order, 0))
+    }
+
+    fn call_routine(&mut self, function: FuncRef, work: Work) -> Result<Value, NotCompiled> {
+        let told = work
+            .packed()
+            .ok_or_else(|| NotCompiled::new("it has more values than a routine can be told of"))?;
+        let told = self.builder.ins().iconst(types::I64, told.cast_signed());
+        let call = self.builder.ins().call(function, &[self.context, told]);
+        let answer = self.builder.inst_results(call).first().copied();
+        // It is declared with one result.
+        Ok(answer.unwrap_or(told))
+    }
+
+    /// Where an operand stands in the slots. A constant stands there from the start of a run.
+    fn slot_of(&mut self, operand: Operand) -> Result<usize, NotCompiled> {
+        if let Some(register) = operand.as_register() {
+            return Ok(self.kept(super::of(register), Kind::Decimal).slot);
+        }
+        let value = operand.read(&self.code.constants, &[]);
+        let bits = value.and_then(|value| Kind::Decimal.bits(value));
+        let [coefficient, scale, _] =
+            bits.ok_or_else(|| NotCompiled::new("a constant has no form in machine registers"))?;
+        let bits = [coefficient, planted!("jit.called_constant_is_whole", scale, 0)];
+        let side = &mut self.side;
+        Ok(*self.constants.entry(bits).or_insert_with(|| {
+            let slot = side.slots;
+            side.slots += bits.len();
+            side.constants.push((slot, bits));
+            slot
+        }))
+    }
+}
