@@ -118,6 +118,11 @@ def report(tally: Tally, engines: Iterable[str], seconds: float) -> str:
     return "\n".join(lines)
 
 
+def code_line(made: int, refused: int) -> str:
+    """An engine that refuses to make machine code interprets, and agrees: that it was made must be seen."""
+    return f"Machine code was made of {made:,} forms of nodes, and refused for {refused:,}."
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="the whole corpus on every engine")
     parser.add_argument("--part", type=part, default=Part(), metavar="K/N", help="only the K-th of N parts")
@@ -134,9 +139,7 @@ def main() -> int:
     ask_expected(tally, chosen)
     after = tier_counters()
     print(report(tally, engines, time.perf_counter() - begun))
-    # An engine that refuses to make machine code interprets, and would agree: that it was made must be seen.
-    made, refused = after.compiled - before.compiled, after.refused - before.refused
-    print(f"\nMachine code was made of {made:,} forms of nodes, and refused for {refused:,}.")
+    print(f"\n{code_line(after.compiled - before.compiled, after.refused - before.refused)}")
     return 1 if tally.disagreements else 0
 
 

@@ -36,7 +36,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +130,12 @@ def prove(rustc: str | None, examples: int, jobs: int) -> int:
     corpus = total([result for name, result in found.items() if name.startswith("corpus") and result])
     verified = total([result for name, result in found.items() if name.startswith("verify") and result])
     print(f"corpus: {corpus}\nvesper verify: {verified}")
+    if corpus["machine_code_refused"] or not corpus["machine_code_made"]:
+        raise Failed(
+            f"machine code was refused for {corpus['machine_code_refused']} forms of nodes there, and made of "
+            f"{corpus['machine_code_made']}: the interpreter answered instead, which proves nothing of machine code. "
+            "`DirectProgram.tier()` says why it is refused"
+        )
     proof = {
         "source_hash": made_from[0],
         "engine_hash": made_from[1],
@@ -218,35 +224,35 @@ def tell(text: str) -> None:
 
 def run(*command: str | Path, name: str | None = None, cwd: Path = ROOT, **more: str) -> str:
     """What a command prints. What it says on standard error is shown while it runs, where it has a name."""
-    text = " ".join(map(str, command))
-    started = subprocess.Popen(
-        command, cwd=cwd, env={**os.environ, **more}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert started.stdout is not None
-    assert started.stderr is not None
     errors: list[str] = []
 
-    def show(lines: Any) -> None:
+    def show(lines: Iterable[str]) -> None:
         for line in lines:
             errors.append(line)
             if name is not None:
                 tell(f"  {name}: {line.rstrip()}")
 
-    reader = threading.Thread(target=show, args=(started.stderr,))
-    reader.start()
-    alarm = threading.Timer(LIMIT, started.kill)
-    alarm.start()
-    try:
-        printed = started.stdout.read()
-        ended = started.wait()
-        reader.join()
-    finally:
-        if not alarm.is_alive():
-            errors.append(f"it was ended after {LIMIT:.0f} s, the most that one command is given\n")
-        alarm.cancel()
-        started.kill()  # where this is interrupted; one that has ended is left alone
+    with subprocess.Popen(
+        command, cwd=cwd, env={**os.environ, **more}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        reader = threading.Thread(target=show, args=(started.stderr,))
+        reader.start()
+        alarm = threading.Timer(LIMIT, started.kill)
+        alarm.start()
+        try:
+            printed = started.stdout.read()
+            ended = started.wait()
+            reader.join()
+        finally:
+            if not alarm.is_alive():
+                errors.append(f"it was ended after {LIMIT:.0f} s, the most that one command is given\n")
+            alarm.cancel()
+            started.kill()  # where this is interrupted; one that has ended is left alone
     if ended != 0:
-        raise Failed(f"`{text}` ended with {ended}:\n{(printed + ''.join(errors))[-20_000:]}")
+        said = (printed + "".join(errors))[-20_000:]
+        raise Failed(f"`{' '.join(map(str, command))}` ended with {ended}:\n{said}")
     return printed
 
 
