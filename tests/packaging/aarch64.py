@@ -1,6 +1,6 @@
 """`make proof-aarch64`: the engines on aarch64, on a machine of another kind: the corpus and `vesper verify`.
 
-    python tests/packaging/aarch64.py [--examples 30] [--rustc PATH] [--jobs 2]
+    python tests/packaging/aarch64.py [--examples 30] [--programs 50] [--rustc PATH] [--jobs 2]
 
 The extension is built for aarch64 and loaded by an aarch64 CPython under QEMU: what is tried is the machine code that
 the engine makes there, not how fast it is. Needs root, and on Debian `qemu-user-static gcc-aarch64-linux-gnu
@@ -96,6 +96,7 @@ class Part:
 def main() -> int:
     parser = argparse.ArgumentParser(description="the engines on aarch64, under QEMU")
     parser.add_argument("--examples", type=int, default=30, help="inputs for each node (30)")
+    parser.add_argument("--programs", type=int, default=50, help="random programs in each of two parts (50)")
     parser.add_argument("--rustc", help="a compiler with the standard library of aarch64")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="parts at a time (2)")
     asked = parser.parse_args()
@@ -104,13 +105,13 @@ def main() -> int:
         print(f"error: not here: {', '.join(missing)}; on Debian: apt-get install {' '.join(missing)}", file=sys.stderr)
         return 1
     try:
-        return prove(asked.rustc, asked.examples, asked.jobs)
+        return prove(asked.rustc, asked.examples, asked.programs, asked.jobs)
     except Failed as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 1
 
 
-def prove(rustc: str | None, examples: int, jobs: int) -> int:
+def prove(rustc: str | None, examples: int, programs: int, jobs: int) -> int:
     made_from = (source_hash(), engine_hash())  # once: what is changed meanwhile is not what is tried
     make_system()
     make_packages()
@@ -118,7 +119,7 @@ def prove(rustc: str | None, examples: int, jobs: int) -> int:
     asked = "import platform; print(platform.machine(), platform.python_version())"
     machine = emulated("python", "-c", asked).split()
     tell(f"loaded by Python {machine[1]} on {machine[0]}; {jobs} parts at a time")
-    parts = [*corpus_parts(), *verify_parts(examples)]
+    parts = [*corpus_parts(), *verify_parts(examples, programs)]
     key = tree_hash()
     with ThreadPoolExecutor(jobs) as pool:
         results = list(pool.map(lambda part: passed(part, key), parts))
@@ -169,20 +170,25 @@ def read_corpus(printed: str) -> dict[str, Any]:
     return {name: int(each.replace(",", "")) for name, each in zip(names, counts.groups() + code.groups(), strict=True)}
 
 
-def verify_parts(examples: int) -> list[Part]:
-    options = ("--max-examples", str(examples), "--seed", "1", "--format", "json", "--save-to", str(FOUND))
+def verify_parts(examples: int, programs: int) -> list[Part]:
+    """Nodes are much alike; random programs also have what nobody writes."""
+    told = ("--format", "json", "--save-to", str(FOUND))
+    options = ("--max-examples", str(examples), "--seed", "1", *told)
     files = sorted(path.relative_to(TREE).as_posix() for path in (TREE / "nodes").rglob("*.vsp"))
     parts = []
     for start in range(0, len(files), NODES_AT_A_TIME):
         nodes = files[start : start + NODES_AT_A_TIME]
         name = f"verify nodes {start + 1} to {start + len(nodes)} of {len(files)}"
         parts.append(Part(name, ("-m", "vesper", "verify", *nodes, *options), read_verify))
+    for seed in ("1", "2") if programs else ():
+        drawn = ("-m", "vesper", "verify", "--programs", str(programs), "--seed", seed, *told)
+        parts.append(Part(f"verify {programs} random programs of seed {seed}", drawn, read_verify))
     return parts
 
 
 def read_verify(printed: str) -> dict[str, Any]:
     said = json.loads(printed)
-    totals = {name: said[name] for name in ("executions", "disagreements", "not_comparable", "engines")}
+    totals = {name: said[name] for name in ("programs", "executions", "disagreements", "not_comparable", "engines")}
     return {"nodes": len(said["nodes"]), **totals}
 
 
@@ -380,7 +386,9 @@ def make_tree(extension: Path) -> None:
             shutil.copytree(source, TREE / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
         else:
             shutil.copy(source, TREE / name)
-    shutil.rmtree(TREE / "docs" / "proofs")  # written by this and by other proofs, and read by no part
+    # No part reads what proofs have written, or this script: what was tried is the same when they change.
+    shutil.rmtree(TREE / "docs" / "proofs")
+    shutil.rmtree(TREE / "tests" / "packaging")
     shutil.copy(extension, TREE / "vesper" / "_direct.cpython-311-aarch64-linux-gnu.so")
 
 
