@@ -266,8 +266,8 @@ wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each ins
 	@$(call need_cargo)
 	$(BIN)/python tests/packaging/wheels.py $(if $(ONLY),--only $(ONLY))
 
-# Needs root, QEMU, a compiler for that machine and its Rust standard library: the head of the script says how.
-proof-aarch64: build ## the engines on aarch64, under QEMU: the corpus and `vesper verify`; RUSTC names a compiler; minutes
+# Needs root, QEMU, a linker for that machine and debootstrap: the head of the script says how.
+proof-aarch64: build ## the engines on aarch64, under QEMU: the corpus and `vesper verify`; RUSTC names a compiler; resumable, half an hour
 	$(BIN)/python tests/packaging/aarch64.py $(if $(RUSTC),--rustc $(RUSTC))
 
 proof-dap: build ## Microsoft's test client of the Debug Adapter Protocol drives `vesper debug`; needs Node.js and npm; half a minute

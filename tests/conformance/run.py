@@ -1,24 +1,27 @@
 """The whole corpus on every engine: counts, and what disagrees.
 
-    python -m tests.conformance.run
+    python -m tests.conformance.run [--part 1/2]
 
 Each question is asked of the python engine, which is the reference, of the interpreter and of machine code from the
 first call on. Compared are values with their text, error code, expression and clause, the marks of every step, the
-semantic path, and what effects were asked for, in order. Ends with 1 where anything disagrees.
+semantic path, and what effects were asked for, in order. Ends with 1 where anything disagrees. How far it is, standard
+error says. With `--part K/N` only the K-th of N parts is asked: a node is in one part, with all its questions, so that
+the counts of all parts add up to those of the whole.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tests.conformance.test_cases import CASES, KNOWN, outcome_of, problem
 from tests.mutants.corpus import Question, answer, is_same, kept, questions
 from vesper.compiler import Compiled
-from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.direct_engine import DirectEngine, tier_counters
 from vesper.engines.engine import Program
 from vesper.engines.python_engine import PythonEngine
 from vesper.engines.registry import ENGINES
@@ -42,6 +45,9 @@ GROUPS = {
 EXPECTED = "cases that say what is expected"
 """Of `cases/*.yaml`: what must come of them is written there, for the reference too."""
 
+STEP = 100
+"""A line after so many questions: some seconds, and a minute where the processor is emulated."""
+
 Load = Callable[[Compiled], Program]
 
 
@@ -56,9 +62,32 @@ def group_of(question: Question) -> str:
     return next(told for begins, told in GROUPS.items() if question.name.startswith(begins))
 
 
-def ask(asked: Iterable[Question], reference: Load, engines: dict[str, Load]) -> Tally:
+@dataclass(frozen=True, slots=True)
+class Part:
+    number: int = 1
+    of: int = 1
+
+    def has(self, semantic_hash: str) -> bool:
+        return int(semantic_hash[:8], 16) % self.of == self.number - 1
+
+
+def part(text: str) -> Part:
+    number, slash, of = text.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError(f"`{text}` names no part; write 1/2 for the first of two")
+    return Part(int(number), int(of))
+
+
+def ask(
+    asked: Sequence[Question],
+    reference: Load,
+    engines: dict[str, Load],
+    progress: Callable[[int, int], None] | None = None,
+) -> Tally:
     tally = Tally()
-    for question in asked:
+    for number, question in enumerate(asked):
+        if progress is not None and number % STEP == 0:
+            progress(number, len(asked))
         tally.asked[group_of(question)] += 1
         tally.nodes.add(question.compiled.semantic_hash)
         expected = answer(question, reference)
@@ -69,8 +98,8 @@ def ask(asked: Iterable[Question], reference: Load, engines: dict[str, Load]) ->
     return tally
 
 
-def ask_expected(tally: Tally) -> None:
-    for name, case in CASES.items():
+def ask_expected(tally: Tally, part: Part) -> None:
+    for name, case in list(CASES.items())[part.number - 1 :: part.of]:
         tally.asked[EXPECTED] += 1
         for engine in ENGINES:
             found = problem(case, outcome_of(case, engine))
@@ -89,12 +118,28 @@ def report(tally: Tally, engines: Iterable[str], seconds: float) -> str:
     return "\n".join(lines)
 
 
+def code_line(made: int, refused: int) -> str:
+    """An engine that refuses to make machine code interprets, and agrees: that it was made must be seen."""
+    return f"Machine code was made of {made:,} forms of nodes, and refused for {refused:,}."
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(description="the whole corpus on every engine")
+    parser.add_argument("--part", type=part, default=Part(), metavar="K/N", help="only the K-th of N parts")
+    chosen: Part = parser.parse_args().part
     begun = time.perf_counter()
+
+    def progress(done: int, of: int) -> None:
+        print(f"{done:,} of {of:,} questions, {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+
     engines = {"interp": kept(DirectEngine().load), "jit": kept(DirectEngine(ALWAYS).load)}
-    tally = ask(questions(), kept(PythonEngine().load), engines)
-    ask_expected(tally)
+    asked = [each for each in questions() if chosen.has(each.compiled.semantic_hash)]
+    before = tier_counters()
+    tally = ask(asked, kept(PythonEngine().load), engines, progress)
+    ask_expected(tally, chosen)
+    after = tier_counters()
     print(report(tally, engines, time.perf_counter() - begun))
+    print(f"\n{code_line(after.compiled - before.compiled, after.refused - before.refused)}")
     return 1 if tally.disagreements else 0
 
 

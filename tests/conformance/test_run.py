@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.conformance.run import ask, report
+import argparse
+
+import pytest
+
+from tests.conformance.run import Part, ask, part, report
 from tests.mutants.corpus import Question
 from tests.support.nodes import expression_node
 from vesper.engines.direct_engine import DirectEngine
@@ -19,3 +23,23 @@ def test_a_disagreement_is_counted_and_shown() -> None:
     assert "1 questions of 1 nodes, 1 disagreements" in told
     assert "example of a sum" in told
     assert "and wrong" in told
+
+
+def test_every_node_is_in_one_part() -> None:
+    hashes = [f"{number * 0x1234567:08x}{'0' * 56}" for number in range(60)]
+    parts = [part(f"{number}/3") for number in (1, 2, 3)]
+    assert [sum(each.has(node) for each in parts) for node in hashes] == [1] * len(hashes)
+    assert all(any(each.has(node) for node in hashes) for each in parts)
+    assert all(Part().has(node) for node in hashes)
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "-1/2", "1/x", "1/2/3"])
+def test_what_names_no_part_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="names no part; write 1/2"):
+        part(text)
+
+
+def test_how_far_it_is_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    ask([ONE], PythonEngine().load, {}, lambda done, of: told.append((done, of)))
+    assert told == [(0, 1)]
