@@ -133,7 +133,19 @@ def test_what_was_closed_meanwhile_is_lost_and_said() -> None:
 
 
 def test_a_host_that_is_gone_is_not_asked(followers: Followers) -> None:
-    never = Never()
-    followers.heed(never)
-    del never
-    assert list(followers._serving) == []
+    asked: list[str] = []
+
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def lull(self, _: float) -> bool:
+            asked.append(self.name)
+            return True
+
+    gone, here = Named("gone"), Named("here")
+    for each in (gone, here, here):
+        followers.heed(each)
+    del gone, each
+    followers.lull()
+    assert asked == ["here"], "and each is asked once"

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
-from weakref import WeakSet
+from weakref import ref
 
 from vesper.migration.compare.reports import Lost, Report
 from vesper.migration.follow.admission import Admission
@@ -51,7 +51,8 @@ class Following:
 class Followers:
     def __init__(self, admission: Admission) -> None:
         self.admission = admission
-        self._serving: WeakSet[Serving] = WeakSet()
+        self._serving: tuple[ref[Serving], ...] = ()
+        """Replaced as a whole: other threads look at it."""
         self._begin()
 
     def _begin(self) -> None:
@@ -69,7 +70,8 @@ class Followers:
 
     def heed(self, serving: Serving) -> None:
         """From now on those that it serves go first."""
-        self._serving.add(serving)
+        others = (each for each in self._serving if each() not in (None, serving))
+        self._serving = (*others, ref(serving))
 
     def put(self, following: Following) -> None:
         """Takes one; where there is no room for it, it is lost."""
@@ -120,8 +122,10 @@ class Followers:
     def lull(self) -> None:
         """Waits for a moment in which nobody is served, but not for long."""
         until = time.monotonic() + _LULL
-        for serving in list(self._serving):
-            serving.lull(max(0.0, until - time.monotonic()))
+        for each in self._serving:
+            serving = each()
+            if serving is not None:
+                serving.lull(max(0.0, until - time.monotonic()))
 
     def drain(self, timeout: float) -> bool:
         """Waits until nothing waits; False where that took too long."""
