@@ -86,8 +86,12 @@ def test_a_long_list_comes_to_the_same_on_every_engine(count: int) -> None:
     assert repr(PythonEngine().load(EVERYTHING).call(given)) == repr(answer)
     text = json.dumps(given, default=str, ensure_ascii=False).encode()
     before = expressed(program)
-    by_text = json.loads(program.run_json(text))
-    assert expressed(program) > before
+    for _ in range(ROUNDS):  # one that a busy machine made slow is followed by some that are not run so
+        by_text = json.loads(program.run_json(text))
+        if expressed(program) > before:
+            break
+    else:
+        pytest.fail("a long text was never run without a frame")
     assert by_text["value"]["quantity"] == answer.value["quantity"]
     assert by_text["value"]["tagged"] == answer.value["tagged"]
     assert Decimal(by_text["value"]["worth"]) == answer.value["worth"]
