@@ -31,6 +31,7 @@ from tests.bench.report import FOLDER, GROWTH, is_busy, machine  # noqa: E402
 from tests.bench.workloads import W2, orders  # noqa: E402
 from vesper.cli.bench_rounds import Way, interleaved, time_text  # noqa: E402
 from vesper.compiler import compile_file  # noqa: E402
+from vesper.engines.direct_engine import DirectProgram  # noqa: E402
 from vesper.engines.registry import ENGINES  # noqa: E402
 
 LINES = (10, 100, 1_000, 10_000, 100_000)
@@ -94,7 +95,17 @@ def lines_of_orders(sizes: Iterable[int], rounds: int) -> dict[str, Line]:
             ours.warm(way, 0.1)
         for engine, timing in interleaved(ways, rounds=rounds, clock=time.thread_time).items():
             found[engine].append((size, timing.best))
+        say_what_rests(nodes["jit"], f"{size:,} lines")
     return found
+
+
+def say_what_rests(node: vesper.Node, where: str) -> None:
+    """Machine code that was taken for slower than the interpreter is not what is measured from there on."""
+    program = node._program
+    assert isinstance(program, DirectProgram)
+    for name, form in program.tier().plain.items():
+        if form.stage != "installed":
+            print(f"warning: at {where} the machine code of {name} is not in use: {form}", file=sys.stderr)
 
 
 def steps_of_nodes(sizes: Iterable[int], rounds: int) -> dict[str, Line]:
