@@ -223,7 +223,6 @@ def test_a_short_run_lets_nobody_in() -> None:
     assert not any(done)
 
 
-@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals go to the main thread")
 def test_an_interrupt_is_noticed() -> None:
     program = ENGINE.load(SUMS)
     given = rows(MANY)
