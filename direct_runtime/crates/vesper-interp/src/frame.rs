@@ -26,7 +26,7 @@ impl From<Failure> for Outcome {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Frame {
     pub(crate) registers: Vec<Value>,
     pub(crate) loops: Vec<LoopState>,
@@ -37,7 +37,7 @@ pub struct Frame {
     pub(crate) keeps_outputs: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FlowState {
     /// What handlers took, while they are at work.
     failures: Vec<Option<Failure>>,

@@ -67,7 +67,7 @@ const UNITS_A_LOOK: u64 = 1_024;
 const SHORT: u64 = 4_096;
 
 /// What is left.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Meter {
     /// Until the clock is looked at: that is all there is where no clock counts.
     at_hand: u64,
@@ -78,7 +78,7 @@ pub struct Meter {
     taken: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Clock {
     left: Duration,
     /// Since when the execution computes; nothing while it waits.

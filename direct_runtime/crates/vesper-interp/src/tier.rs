@@ -3,8 +3,9 @@
 //! Every form that may become machine code (the plain one of a node and of those it calls, and the pathed one) has a
 //! `Tier`. It counts calls and fuel; at a threshold the form is handed to the one thread of the process that compiles
 //! (`worker`), and what comes back is put into a cell that is set once, so that a call looks at two words of memory and
-//! takes no lock. From then on some calls are timed on either side (`monitor`); code that turns out slower than the
-//! interpreter rests for a while. A program that is dropped is not kept by any of this.
+//! takes no lock. From then on some calls are run on both sides and timed (`monitor`); code that turns out slower than the
+//! interpreter rests for a while. Most calls of a node without effects need no frame (`frameless`): that way is timed and
+//! rests by itself. A program that is dropped is not kept by any of this.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -16,13 +17,15 @@ use crate::guard::guarded;
 use crate::marks::Marks;
 use crate::meter::Meter;
 use crate::native::Native;
-use crate::run::{Fault, Stop, execute};
+use crate::run::{Fault, Outcome, Stop, execute};
 use crate::words::{Express, Scales, Shape};
 
+mod frameless;
 mod monitor;
 mod variants;
 mod worker;
 
+use frameless::Probe;
 use monitor::{Monitor, Side, Verdict};
 use variants::Variants;
 pub use worker::{after_fork_in_child, after_fork_in_parent, before_fork};
@@ -123,8 +126,10 @@ pub struct Report {
 /// Machine code, and its share of what the process holds.
 #[derive(Debug)]
 struct Made {
-    native: Box<dyn Native>,
+    native: Arc<dyn Native>,
     bytes: usize,
+    /// The same without a frame, timed; nothing where it has no such way.
+    probe: Option<Probe>,
 }
 
 impl Drop for Made {
@@ -145,14 +150,6 @@ const NEVER: u32 = u32::MAX;
 const UNTIL_ROOM: u32 = 10_000;
 const NO_ROOM: &str = "the process holds as much machine code as it may (max_code_mb)";
 
-/// A run without a frame that gives up costs about what one that does not saves: it may be one in three.
-const A_MISS: u32 = 2;
-const MOST_MISSES: u32 = 64;
-/// For so many calls nobody tries after that.
-const UNTIL_TRIED: u32 = 10_000;
-/// Who has many rows to run asks again after so many whether there is such a way by now.
-const UNTIL_ASKED: u32 = 64;
-
 /// How one form of a node is run.
 #[derive(Debug)]
 pub(crate) struct Tier {
@@ -167,7 +164,8 @@ pub(crate) struct Tier {
     exits: AtomicU64,
     /// How often a run without a frame gave outputs.
     expressed: AtomicU64,
-    /// Grows where a run without a frame gave up, and shrinks where it did not.
+    /// Grows where a run without a frame gave up, and shrinks where it did not. Above a bound that way rests, and this
+    /// says for how many calls.
     misses: AtomicU32,
     /// The way without a frame for inputs of which more is known.
     variants: Variants,
@@ -178,8 +176,20 @@ pub(crate) struct Tier {
 #[derive(Debug)]
 struct State {
     stage: Stage,
-    monitor: Monitor,
+    /// Of runs with a frame, and of runs without: each way rests by itself.
+    framed: Monitor,
+    frameless: Monitor,
     rests: u32,
+}
+
+/// What is done with a call at which somebody looks.
+enum Look {
+    /// Nothing besides.
+    Go,
+    /// It is run on both sides, one after the other.
+    Both,
+    /// The interpreter runs what took machine code so many nanoseconds without a frame.
+    Beside(u64),
 }
 
 impl Tier {
@@ -202,7 +212,8 @@ impl Tier {
             variants: Variants::default(),
             state: Mutex::new(State {
                 stage,
-                monitor: Monitor::new(),
+                framed: Monitor::new(),
+                frameless: Monitor::new(),
                 rests: 0,
             }),
         }
@@ -286,101 +297,6 @@ impl Tier {
         Ok(())
     }
 
-    /// The way without a frame, where there is one and it is of use now.
-    #[inline]
-    pub(crate) fn express(&self) -> Option<&dyn Express> {
-        if !self.enters.load(Ordering::Acquire) {
-            return None;
-        }
-        let express = self.made.get()?.native.express()?;
-        let (left, misses) = (
-            self.left.load(Ordering::Relaxed),
-            self.misses.load(Ordering::Relaxed),
-        );
-        if misses > MOST_MISSES {
-            let rest = misses - 1;
-            let rest = if rest == MOST_MISSES { 0 } else { rest };
-            self.misses.store(rest, Ordering::Relaxed);
-            return None;
-        }
-        // Somebody is to look at this form: the ordinary way does.
-        self.left.store(left.checked_sub(1)?, Ordering::Relaxed);
-        Some(express)
-    }
-
-    /// Told how a run without a frame ended.
-    #[inline]
-    pub(crate) fn expressed(&self, has_outputs: bool) {
-        let misses = self.misses.load(Ordering::Relaxed);
-        if has_outputs {
-            count(&self.expressed);
-            if misses > 0 {
-                self.misses.store(misses - 1, Ordering::Relaxed);
-            }
-            return;
-        }
-        let more = misses + A_MISS;
-        let more = if more > MOST_MISSES {
-            MOST_MISSES + UNTIL_TRIED
-        } else {
-            more
-        };
-        self.misses.store(more, Ordering::Relaxed);
-    }
-
-    /// The way without a frame for so many runs, one after the other. Where there is none, or it is of no use now: so many
-    /// runs are made in the ordinary way before somebody asks again.
-    ///
-    /// Threads that run rows side by side write these counters: once for many rows, or they would wait for each other.
-    pub(crate) fn express_rows(&self, rows: u32) -> Result<&dyn Express, u32> {
-        let made = self.made.get().filter(|_| self.enters.load(Ordering::Acquire));
-        let express = made.and_then(|made| made.native.express()).ok_or(UNTIL_ASKED)?;
-        let misses = self.misses.load(Ordering::Relaxed);
-        if misses > MOST_MISSES {
-            let rest = misses.saturating_sub(rows.max(1));
-            let rest = if rest <= MOST_MISSES { 0 } else { rest };
-            self.misses.store(rest, Ordering::Relaxed);
-            return Err(rows);
-        }
-        let left = self.left.load(Ordering::Relaxed);
-        if left == 0 {
-            // Somebody is to look at this form: the ordinary way does.
-            return Err(1);
-        }
-        self.left.store(left.saturating_sub(rows), Ordering::Relaxed);
-        Ok(express)
-    }
-
-    /// A faster way for so many runs whose inputs have these scales, where there is one beside the general way; it is made
-    /// here once there were enough such runs.
-    pub(crate) fn express_scaled(
-        &self,
-        general: &dyn Express,
-        code: &Code,
-        scales: &Scales,
-        rows: u32,
-    ) -> Option<&dyn Express> {
-        let tiering = self.tiering.as_ref()?;
-        self.variants.of(tiering, general, code, scales, rows)
-    }
-
-    /// Told how many of such runs gave outputs, and how many gave up.
-    pub(crate) fn expressed_rows(&self, outputs: u32, gave_up: u32) {
-        let count = self.expressed.load(Ordering::Relaxed);
-        self.expressed
-            .store(count.wrapping_add(outputs.into()), Ordering::Relaxed);
-        let misses = self.misses.load(Ordering::Relaxed);
-        let misses = misses
-            .saturating_add(gave_up.saturating_mul(A_MISS))
-            .saturating_sub(outputs);
-        let misses = if misses > MOST_MISSES {
-            MOST_MISSES + UNTIL_TRIED
-        } else {
-            misses
-        };
-        self.misses.store(misses, Ordering::Relaxed);
-    }
-
     /// Counts the units that a run on the interpreter spent; a few long ones make a form hot as well as many calls.
     fn spent<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>, units: u64) {
         let before = self.operations.load(Ordering::Relaxed);
@@ -419,55 +335,111 @@ impl Tier {
         marks: &mut Marks,
         meter: &mut Meter,
     ) -> Result<Stop, Fault> {
-        let side = self.look(tiering, of);
-        // The middle of a run says nothing about the whole of one.
-        let timed = side.filter(|_| frame.next == 0);
-        let begun = timed.map(|_| (tiering.clock)());
-        if timed != Some(Side::Interpreter)
-            && self.enters.load(Ordering::Acquire)
-            && let Some(made) = self.made.get()
-        {
-            self.enter(made, code, frame, meter)?;
+        let look = self.look(tiering, of);
+        let made = self.made.get().filter(|_| self.enters.load(Ordering::Acquire));
+        match (look, made) {
+            // The middle of a run says nothing about the whole of one.
+            (Look::Both, Some(made)) if frame.next == 0 => {
+                self.run_both(tiering, made, code, frame, marks, meter)
+            }
+            (Look::Beside(machine), _) if frame.next == 0 => {
+                let begun = (tiering.clock)();
+                let stop = execute(code, frame, marks, meter)?;
+                if let Stop::Ended(Outcome::Returned(_)) = &stop {
+                    let interpreter = (tiering.clock)().saturating_sub(begun);
+                    self.judge_frameless(machine, interpreter);
+                }
+                Ok(stop)
+            }
+            (_, Some(made)) => {
+                self.enter(made, code, frame, meter)?;
+                execute(code, frame, marks, meter)
+            }
+            (_, None) => execute(code, frame, marks, meter),
         }
-        let stop = execute(code, frame, marks, meter)?;
-        if let (Some(side), Some(begun), Stop::Ended(_)) = (timed, begun, &stop) {
-            let took = (tiering.clock)().saturating_sub(begun);
-            self.timed(side, took);
+    }
+
+    /// Runs the same inputs on both sides and compares the times: what other inputs take says nothing about these. The
+    /// side that begins runs a copy. Where that stops before the end, or ends in another way than most runs do, it was the
+    /// run, and there is no second: nothing is asked for twice, and who wanted it to stop has said so once.
+    fn run_both(
+        &self,
+        tiering: &Tiering,
+        made: &Made,
+        code: &Code,
+        frame: &mut Frame,
+        marks: &mut Marks,
+        meter: &mut Meter,
+    ) -> Result<Stop, Fault> {
+        let mut timed = |side: Side, frame: &mut Frame, meter: &mut Meter| {
+            let begun = (tiering.clock)();
+            if side == Side::Machine {
+                self.enter(made, code, frame, meter)?;
+            }
+            let stop = execute(code, frame, marks, meter)?;
+            Ok((stop, (tiering.clock)().saturating_sub(begun)))
+        };
+        let begins = self.state().map_or(Side::Machine, |state| state.framed.begins());
+        let (mut copy, mut copied) = (frame.clone(), meter.clone());
+        // What the copy takes is not the run's time.
+        meter.wait();
+        let (stop, first) = timed(begins, &mut copy, &mut copied)?;
+        if !matches!(stop, Stop::Ended(Outcome::Returned(_))) {
+            (*frame, *meter) = (copy, copied);
+            return Ok(stop);
+        }
+        drop((stop, copy));
+        meter.go();
+        let (stop, second) = timed(begins.other(), frame, meter)?;
+        if let Stop::Ended(Outcome::Returned(_)) = &stop {
+            let (machine, interpreter) = match begins {
+                Side::Machine => (first, second),
+                Side::Interpreter => (second, first),
+            };
+            self.judge_framed(machine, interpreter);
         }
         Ok(stop)
     }
 
-    /// Does what was to be done at this call; who should run it, where it is to be timed.
-    fn look<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>) -> Option<Side> {
+    /// Does what was to be done at this call.
+    fn look<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>) -> Look {
         self.left.store(NEVER, Ordering::Relaxed);
-        let mut state = self.state()?;
+        let probed = self.made.get().and_then(|made| made.probe.as_ref()?.take());
+        let Some(mut state) = self.state() else {
+            return Look::Go;
+        };
         match state.stage {
-            Stage::Refused(ref why) if why != NO_ROOM => None,
+            Stage::Refused(ref why) if why != NO_ROOM => Look::Go,
             // There may be room by now.
             Stage::Cold | Stage::Refused(_) => {
                 self.queue(tiering, of, &mut state);
-                None
+                Look::Go
             }
             Stage::Resting => {
                 state.stage = Stage::Installed;
-                state.monitor = Monitor::new();
-                self.left.store(state.monitor.every(), Ordering::Relaxed);
+                state.framed = Monitor::new();
+                self.left.store(state.framed.every(), Ordering::Relaxed);
                 self.enters.store(true, Ordering::Release);
-                None
+                Look::Go
             }
             Stage::Installed if !tiering.is_eager => {
-                self.left.store(state.monitor.every(), Ordering::Relaxed);
-                Some(state.monitor.side())
+                let (every, look) = match probed {
+                    Some(took) => (state.frameless.every(), Look::Beside(took)),
+                    None => (state.framed.every(), Look::Both),
+                };
+                self.left.store(every, Ordering::Relaxed);
+                look
             }
-            Stage::Installed | Stage::Queued | Stage::Off => None,
+            Stage::Installed | Stage::Queued | Stage::Off => Look::Go,
         }
     }
 
-    fn timed(&self, side: Side, nanoseconds: u64) {
+    /// Told how long either side took for the same inputs, machine code with a frame.
+    fn judge_framed(&self, machine: u64, interpreter: u64) {
         let Some(mut state) = self.state() else {
             return;
         };
-        if state.stage == Stage::Installed && state.monitor.record(side, nanoseconds) == Verdict::Slower {
+        if state.stage == Stage::Installed && state.framed.record(machine, interpreter) == Verdict::Slower {
             self.enters.store(false, Ordering::Release);
             state.stage = Stage::Resting;
             self.left.store(monitor::rest(state.rests), Ordering::Relaxed);
@@ -495,7 +467,7 @@ impl Tier {
                 let every = if tiering.is_eager {
                     NEVER
                 } else {
-                    state.monitor.every()
+                    state.framed.every()
                 };
                 self.left.store(every, Ordering::Relaxed);
                 self.enters.store(true, Ordering::Release);
@@ -519,7 +491,9 @@ fn compiled(tiering: &Tiering, code: &Code, shape: Option<Arc<Shape>>) -> Result
     let bytes = native.size();
     // From here on it is counted, and given back when it is dropped.
     let held = HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-    let made = Made { native, bytes };
+    let native: Arc<dyn Native> = Arc::from(native);
+    let probe = Probe::of(&native, tiering);
+    let made = Made { native, bytes, probe };
     if held > tiering.max_bytes {
         return Err(NO_ROOM.to_owned());
     }

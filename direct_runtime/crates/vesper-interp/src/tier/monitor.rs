@@ -1,13 +1,23 @@
-//! Whether machine code is faster than the interpreter, from the times of some calls on either side.
+//! Whether machine code is faster than the interpreter, from calls that were run on both sides.
 //!
-//! Inputs differ from call to call, and so do times: medians of some calls are compared, and machine code is left only
-//! when it was clearly slower twice in a row. It is looked at less and less often while it is faster.
+//! Inputs differ from call to call, and so do times: each call is compared with itself, and of the ratios the median
+//! counts, so that a machine that stands still for a moment changes nothing. Machine code is left only when it was clearly
+//! slower twice in a row. It is looked at less and less often while it is faster.
 
-/// Who ran a call.
+/// Who runs a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Interpreter,
     Machine,
+}
+
+impl Side {
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Interpreter => Self::Machine,
+            Self::Machine => Self::Interpreter,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +28,14 @@ pub(super) enum Verdict {
     Slower,
 }
 
-/// So many calls of a side are compared.
+/// So many calls are compared before anything is said.
 pub(super) const SAMPLES: usize = 15;
 /// So many times in a row must it be slower.
 const SLOWER: u8 = 2;
+/// Ratios are counted in parts of this.
+const LEVEL: u64 = 1_024;
+/// An eighth more is no noise of a clock.
+const CLEARLY: u64 = LEVEL + LEVEL / 8;
 const EVERY: u32 = 16;
 const MOST_SELDOM: u32 = 4_096;
 const SHORTEST_REST: u32 = 10_000;
@@ -30,8 +44,8 @@ const LONGEST_REST: u32 = 10_000_000;
 #[derive(Debug)]
 pub(super) struct Monitor {
     every: u32,
-    interpreter: Vec<u64>,
-    machine: Vec<u64>,
+    /// What machine code took, of what the interpreter took for the same inputs.
+    ratios: Vec<u64>,
     slower: u8,
 }
 
@@ -39,8 +53,7 @@ impl Monitor {
     pub(super) fn new() -> Self {
         Self {
             every: EVERY,
-            interpreter: Vec::new(),
-            machine: Vec::new(),
+            ratios: Vec::new(),
             slower: 0,
         }
     }
@@ -50,27 +63,25 @@ impl Monitor {
         self.every
     }
 
-    /// Who should run the next call that is timed.
-    pub(super) fn side(&self) -> Side {
-        if self.interpreter.len() < self.machine.len() {
-            Side::Interpreter
-        } else {
+    /// Who should run the next call first: the other one finds the inputs in the caches.
+    pub(super) fn begins(&self) -> Side {
+        if self.ratios.len().is_multiple_of(2) {
             Side::Machine
+        } else {
+            Side::Interpreter
         }
     }
 
-    pub(super) fn record(&mut self, side: Side, nanoseconds: u64) -> Verdict {
-        match side {
-            Side::Interpreter => self.interpreter.push(nanoseconds),
-            Side::Machine => self.machine.push(nanoseconds),
-        }
-        if self.interpreter.len() < SAMPLES || self.machine.len() < SAMPLES {
+    /// Nanoseconds that either side took for the same inputs.
+    pub(super) fn record(&mut self, machine: u64, interpreter: u64) -> Verdict {
+        // A clock may be coarser than a run: what took nothing took less than one.
+        let (machine, interpreter) = (machine.max(1), interpreter.max(1));
+        self.ratios.push(machine.saturating_mul(LEVEL) / interpreter);
+        if self.ratios.len() < SAMPLES {
             return Verdict::Open;
         }
-        let interpreter = median(std::mem::take(&mut self.interpreter));
-        let machine = median(std::mem::take(&mut self.machine));
-        // An eighth more is no noise of a clock.
-        if machine > interpreter.saturating_add(interpreter / 8) {
+        let ratio = median(std::mem::take(&mut self.ratios));
+        if ratio > CLEARLY {
             self.slower += 1;
             return if self.slower >= SLOWER {
                 Verdict::Slower
@@ -79,16 +90,16 @@ impl Monitor {
             };
         }
         self.slower = 0;
-        if machine < interpreter {
+        if ratio < LEVEL {
             self.every = self.every.saturating_mul(2).min(MOST_SELDOM);
         }
         Verdict::Faster
     }
 }
 
-fn median(mut times: Vec<u64>) -> u64 {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
+fn median(mut ratios: Vec<u64>) -> u64 {
+    ratios.sort_unstable();
+    ratios.get(ratios.len() / 2).copied().unwrap_or_default()
 }
 
 /// For how many calls code rests that has rested so often: its inputs may become others.
@@ -103,16 +114,8 @@ mod tests {
     use super::*;
 
     fn rounds(monitor: &mut Monitor, interpreter: u64, machine: u64) -> Verdict {
-        let mut last = Verdict::Open;
-        for _ in 0..2 * SAMPLES {
-            let side = monitor.side();
-            let took = match side {
-                Side::Interpreter => interpreter,
-                Side::Machine => machine,
-            };
-            last = monitor.record(side, took);
-        }
-        last
+        let verdicts = (0..SAMPLES).map(|_| monitor.record(machine, interpreter));
+        verdicts.last().unwrap_or(Verdict::Open)
     }
 
     #[test]
@@ -146,11 +149,41 @@ mod tests {
     fn a_few_calls_that_took_long_change_nothing() {
         let mut monitor = Monitor::new();
         for round in 0..10 * SAMPLES as u64 {
-            let side = monitor.side();
-            let usual = if side == Side::Machine { 50 } else { 100 };
-            let took = if round % 5 == 0 { usual + 1_000_000 } else { usual };
-            assert_ne!(monitor.record(side, took), Verdict::Slower);
+            let late = if round % 5 == 0 { 1_000_000 } else { 0 };
+            assert_ne!(monitor.record(50 + late, 100), Verdict::Slower);
         }
+    }
+
+    #[test]
+    fn inputs_of_all_sizes_are_compared_each_with_itself() {
+        let mut monitor = Monitor::new();
+        for round in 0..10 * SAMPLES as u64 {
+            let size = if round % 2 == 0 { 10 } else { 10_000 };
+            assert_ne!(monitor.record(size, 10 * size), Verdict::Slower);
+        }
+        assert!(monitor.every() > EVERY);
+    }
+
+    #[test]
+    fn a_clock_that_stood_still_is_no_reason_to_divide_by_nothing() {
+        let mut monitor = Monitor::new();
+        assert_eq!(rounds(&mut monitor, 0, 0), Verdict::Faster);
+    }
+
+    #[test]
+    fn the_sides_take_turns_to_begin() {
+        let mut monitor = Monitor::new();
+        let begun: Vec<Side> = (0..4)
+            .map(|_| {
+                let side = monitor.begins();
+                monitor.record(1, 1);
+                side
+            })
+            .collect();
+        assert_eq!(
+            begun,
+            [Side::Machine, Side::Interpreter, Side::Machine, Side::Interpreter]
+        );
     }
 
     #[test]

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use vesper_ir::{Decimal, Member, Value};
 
+use super::frameless::{UNTIL_ASKED, UNTIL_TRIED};
 use super::*;
 use crate::meter::Limits;
+use crate::words::{Block, Words};
 use crate::{Outcome, Program};
 
 thread_local! {
@@ -186,8 +188,8 @@ fn slower_code_rests_and_is_tried_again() {
     assert_eq!(stage(&program), Stage::Resting);
     assert_eq!(
         calls,
-        2 * 30 * 17,
-        "two comparisons of thirty calls, one of seventeen each"
+        2 * 15 * 17,
+        "two comparisons of fifteen calls, one of seventeen each"
     );
     assert!((0..10_000).all(|_| is_interpreted(&program)));
     assert_eq!(stage(&program), Stage::Resting);
@@ -303,7 +305,7 @@ impl Express for Swift {
         &self.0
     }
 
-    fn run(&self, _: &mut crate::words::Words<'_>, _: u64) -> bool {
+    fn run(&self, _: &mut Words<'_>, _: u64) -> bool {
         false
     }
 }
@@ -399,13 +401,6 @@ fn rows_are_asked_for_again_until_there_is_a_way_without_a_frame() {
     assert_eq!(program.express_rows(128).unwrap_err(), UNTIL_ASKED);
     assert!((0..=100).all(|_| is_interpreted(&program)));
     worker::settle();
-    // Every so many runs somebody looks at the form, which is one run in the ordinary way.
-    let every = Monitor::new().every();
-    for _ in 0..every.div_ceil(128) {
-        assert!(program.express_rows(128).is_ok());
-    }
-    assert_eq!(program.express_rows(128).unwrap_err(), 1);
-    assert!(is_interpreted(&program));
     assert!(program.express_rows(128).is_ok());
 }
 
@@ -429,4 +424,163 @@ fn where_too_many_rows_give_up_nobody_tries_for_a_while() {
     program.expressed_rows(128, 0);
     assert!(program.express_rows(128).is_ok());
     assert_eq!(report(&program).expressed, 96 + 128);
+}
+
+/// Gives outputs without a frame, and takes so much longer for that than the interpreter; with a frame as long.
+#[derive(Debug)]
+struct Paced {
+    shape: Arc<Shape>,
+    takes: i64,
+}
+
+impl Express for Paced {
+    fn shape(&self) -> &Arc<Shape> {
+        &self.shape
+    }
+
+    fn run(&self, _: &mut Words<'_>, _: u64) -> bool {
+        NOW.set(NOW.get().saturating_add_signed(self.takes));
+        true
+    }
+
+    fn run_rows(&self, block: &mut Block<'_>, _: u64) {
+        let rows = block.len().try_into().unwrap_or(i64::MAX);
+        NOW.set(NOW.get().saturating_add_signed(self.takes * rows));
+    }
+}
+
+impl Native for Paced {
+    fn enter(&self, _: &mut Frame, _: &mut Meter) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn express(&self) -> Option<&dyn Express> {
+        Some(self)
+    }
+}
+
+#[derive(Debug)]
+struct Pacing(i64);
+
+impl Compiler for Pacing {
+    fn compile(&self, _: &Code, shape: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String> {
+        Ok(Box::new(Paced {
+            shape: shape.ok_or("it has no shape")?,
+            takes: self.0,
+        }))
+    }
+}
+
+/// Installed.
+fn paced(takes: i64) -> Program {
+    let program = payment(Tiering {
+        compiler: Box::new(Pacing(takes)),
+        ..tiering(CODE)
+    });
+    assert!((0..=100).all(|_| is_interpreted(&program)));
+    worker::settle();
+    program
+}
+
+/// True where a call was served without a frame; otherwise it went the ordinary way.
+fn is_expressed(program: &Program) -> bool {
+    if let Some(express) = program.express() {
+        let has_outputs = express.run(&mut Words::new(express.shape()), 1_000);
+        program.expressed(has_outputs);
+        if has_outputs {
+            return true;
+        }
+    }
+    is_interpreted(program);
+    false
+}
+
+#[test]
+fn a_way_without_a_frame_that_is_slower_rests_by_itself() {
+    let program = paced(50);
+    let mut calls = 0;
+    while report(&program).rests == 0 {
+        is_expressed(&program);
+        calls += 1;
+        assert!(calls < 2_000, "nobody has noticed");
+    }
+    assert_eq!(
+        calls,
+        2 * 15 * 17,
+        "two comparisons of fifteen calls, one of seventeen each"
+    );
+    assert_eq!(
+        stage(&program),
+        Stage::Installed,
+        "with a frame it was not slower, and nobody has asked"
+    );
+    let entered = report(&program).entered;
+    assert!((0..10_000).all(|_| !is_expressed(&program)));
+    assert!(report(&program).entered > entered + 9_000);
+    assert!(is_expressed(&program), "it is tried again");
+}
+
+#[test]
+fn a_way_without_a_frame_that_is_faster_stays_and_the_ordinary_way_is_not_judged_for_it() {
+    let program = paced(-50);
+    let mut ordinary = 0;
+    for _ in 0..200_000 {
+        ordinary += u32::from(!is_expressed(&program));
+    }
+    assert_eq!((stage(&program), report(&program).rests), (Stage::Installed, 0));
+    assert_eq!(
+        report(&program).entered,
+        report(&program).expressed,
+        "none with a frame"
+    );
+    assert!(
+        (100..250).contains(&ordinary),
+        "it is looked at less and less: {ordinary}"
+    );
+}
+
+#[test]
+fn rows_without_a_frame_are_compared_with_one_that_goes_the_ordinary_way() {
+    let program = paced(150);
+    let mut block = Block::new(&program.shape().unwrap(), 64).unwrap();
+    let mut rows = 0;
+    while report(&program).rests == 0 {
+        match program.express_rows(64) {
+            Ok(express) => {
+                block.begin(64);
+                express.run_rows(&mut block, 1_000);
+                program.expressed_rows(64, 0);
+                rows += 64;
+            }
+            Err(count) => {
+                assert_eq!(count, 1);
+                is_interpreted(&program);
+                rows += 1;
+            }
+        }
+        assert!(rows < 100_000, "nobody has noticed");
+    }
+    assert_eq!(program.express_rows(64).unwrap_err(), 64);
+    assert_eq!(stage(&program), Stage::Installed);
+}
+
+#[test]
+fn where_both_sides_are_timed_the_second_one_is_the_answer_and_they_take_turns() {
+    let program = payment(tiering(CODE));
+    assert!((0..=100).all(|_| is_interpreted(&program)));
+    worker::settle();
+    let every = Monitor::new().every();
+    assert!((0..every).all(|_| !is_interpreted(&program)));
+    let entered = report(&program).entered;
+    assert!(
+        is_interpreted(&program),
+        "machine code began, and the interpreter came second"
+    );
+    assert!((0..every).all(|_| !is_interpreted(&program)));
+    assert!(!is_interpreted(&program), "the other way round");
+    assert_eq!(report(&program).entered, entered + 1 + u64::from(every) + 1);
 }
