@@ -257,6 +257,32 @@ def test_there_is_no_lull_while_a_run_is_under_way(tmp_path: Path) -> None:
         assert host.lull(0.0)
 
 
+def test_who_waits_for_quiet_is_called_once_when_the_last_run_has_ended(tmp_path: Path) -> None:
+    began, may_end, called = threading.Semaphore(0), threading.Event(), list[int]()
+
+    def first(_: Ask) -> object:
+        began.release()
+        assert may_end.wait(SOON)
+        return "done"
+
+    with host_of(settings(tmp_path), World(first=first)) as host:
+        assert not host.when_quiet(lambda: called.append(0)), "nobody is served: it is not called"
+        node = acting(tmp_path, host, "first")
+        callers = [threading.Thread(target=lambda text=text: node(event_id=text, text="t")) for text in "ab"]
+        for caller in callers:
+            caller.start()
+        assert all(began.acquire(timeout=SOON) for _ in callers)
+        assert host.when_quiet(lambda: called.append(1))
+        assert host.when_quiet(lambda: called.append(2))
+        assert called == []
+        may_end.set()
+        for caller in callers:
+            caller.join(SOON)
+        assert called == [1, 2]
+        node(event_id="c", text="t")
+        assert called == [1, 2]
+
+
 # -- closing ---------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -31,9 +31,20 @@ class Busy:
         assert self.is_done.wait(SOON)
         return True
 
+    def when_quiet(self, _: Callable[[], None]) -> bool:
+        return False
+
 
 class Never:
     """Always serves somebody."""
+
+    def __init__(self) -> None:
+        self.then: list[Callable[[], None]] = []
+        """What it would call if that came to an end."""
+
+    def when_quiet(self, then: Callable[[], None]) -> bool:
+        self.then.append(then)
+        return True
 
     def lull(self, _: float) -> bool:
         return False
@@ -75,6 +86,40 @@ def test_where_there_is_never_a_lull_it_is_followed_all_the_same(followers: Foll
     followers.put(noted(seen, 1, told))
     assert told.wait(SOON)
     assert seen == [1]
+
+
+def test_who_serves_wakes_it_at_the_end_and_nobody_before(
+    followers: Followers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vesper.migration.follow.followers._LULL", SOON)  # it does not look by itself
+    never, seen, told = Never(), list[int](), threading.Event()
+    followers.heed(never)
+    followers.put(noted(seen, 1))  # there was no thread yet
+    assert followers.drain(SOON)
+    never.then.clear()
+    followers.put(noted(seen, 2))
+    followers.put(noted(seen, 3, told))
+    assert len(never.then) == 1, "it is woken once for all that came meanwhile"
+    assert seen == [1]
+    never.then.pop()()
+    assert told.wait(SOON)
+    assert seen == [1, 2, 3]
+
+
+def test_where_nothing_came_for_long_it_sleeps_and_is_woken_at_once(
+    followers: Followers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vesper.migration.follow.followers._AWAKE", -1.0)
+    never, seen, told = Never(), list[int](), threading.Event()
+    followers.heed(never)
+    followers.put(noted(seen, 1))
+    assert followers.drain(SOON)
+    never.then.clear()
+    while not followers._is_asleep:
+        time.sleep(0.001)
+    followers.put(noted(seen, 2, told))
+    assert told.wait(SOON)
+    assert never.then == []
 
 
 def test_where_much_waits_nothing_waits_for_a_lull(followers: Followers) -> None:
@@ -142,6 +187,9 @@ def test_a_host_that_is_gone_is_not_asked(followers: Followers) -> None:
         def lull(self, _: float) -> bool:
             asked.append(self.name)
             return True
+
+        def when_quiet(self, _: Callable[[], None]) -> bool:
+            return False
 
     gone, here = Named("gone"), Named("here")
     for each in (gone, here, here):

@@ -150,6 +150,7 @@ class Host:
         with the same settings, nodes and performers."""
         self._lock = threading.RLock()
         self._quiet = threading.Condition(self._lock)
+        self._when_quiet: list[Callable[[], None]] = []
         self._active = 0
         """Runs that were accepted and have not come back, those that wait for a worker among them."""
         self._running: dict[str, Running] = {}
@@ -300,15 +301,28 @@ class Host:
             self._active += 1
 
     def _leave(self) -> None:
+        then: list[Callable[[], None]] = []
         with self._quiet:
             self._active -= 1
             if self._active == 0:
                 self._quiet.notify_all()
+                then, self._when_quiet = self._when_quiet, then
+        for each in then:
+            each()
 
     def lull(self, seconds: float) -> bool:
         """Waits so long, at most, for a moment in which no run is under way; whether there is one."""
         with self._quiet:
             return self._quiet.wait_for(lambda: self._active == 0, seconds)
+
+    def when_quiet(self, then: Callable[[], None]) -> bool:
+        """Calls it once, in the thread of the run that ends last, when no run is under way any more; False where none
+        is, and then it is not called."""
+        with self._lock:
+            if self._active == 0:
+                return False
+            self._when_quiet.append(then)
+            return True
 
     def _drive(
         self,

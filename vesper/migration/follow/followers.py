@@ -6,7 +6,8 @@ said: it was admitted, and nothing is known of it.
 The thread shares Python's lock with those that serve callers, and a lock knows no priorities: what it takes while they
 want it is added to each of their answers, and at half load by more than it takes, because others wait in turn. So it
 waits for a moment in which nobody is served. Where there is none for long, or much waits, it goes on all the same: a
-node of which nothing is known never moves.
+node of which nothing is known never moves. Nor is it woken before: a thread that wakes another in the middle of serving
+somebody pays for that. Who serves wakes it at the end, and it looks by itself as long as something may come.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _LULL = 0.05
 """Seconds that one waits for a moment in which nobody is served."""
 _PRESSING = 32
 """Where so many wait, none waits for such a moment any more."""
+_AWAKE = 1.0
+"""Seconds for which it looks by itself whether something came, after the last one."""
 
 
 class Serving(Protocol):
@@ -35,6 +38,10 @@ class Serving(Protocol):
 
     def lull(self, seconds: float) -> bool:
         """Waits so long, at most, until nobody is served; whether that is so."""
+        ...
+
+    def when_quiet(self, then: Callable[[], None]) -> bool:
+        """Calls it once, when nobody is served any more; False where nobody is, and then it is not called."""
         ...
 
 
@@ -61,6 +68,10 @@ class Followers:
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._is_busy = False
+        self._is_asleep = False
+        """It looks for nothing until somebody wakes it."""
+        self._will_be_woken = False
+        """By who serves, at the end of that."""
         self._awaited = 0
         """So many wait until nothing waits: there is no time for a lull."""
 
@@ -87,17 +98,35 @@ class Followers:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="vesper-follower", daemon=True)
                 self._thread.start()
-            self._wanted.notify()
+            is_pressing = self._is_asleep or len(self._queue) >= _PRESSING
+            if self._will_be_woken and not is_pressing:
+                return
+            self._will_be_woken = True
+        if is_pressing or not self._is_woken_at_the_end():
+            self._wake()
+
+    def _is_woken_at_the_end(self) -> bool:
+        """By somebody who serves now; False where nobody does."""
+        serving = (each() for each in self._serving)
+        return any(each.when_quiet(self._wake) for each in serving if each is not None)
+
+    def _wake(self) -> None:
+        with self._wanted:
+            self._will_be_woken = False
+            self._wanted.notify_all()
 
     def _work(self) -> None:
         while True:
             with self._wanted:
+                idle_since = time.monotonic()
                 while not self._queue:
                     self._is_busy = False
                     self._wanted.notify_all()
                     if self._is_closed:
                         return
-                    self._wanted.wait()
+                    self._is_asleep = time.monotonic() - idle_since > _AWAKE
+                    self._wanted.wait(None if self._is_asleep else _LULL)
+                self._is_asleep = self._will_be_woken = False
             if len(self._queue) < _PRESSING and not self._awaited:
                 self.lull()
             with self._wanted:
