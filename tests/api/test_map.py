@@ -46,6 +46,12 @@ def test_what_is_no_dict_is_refused_with_its_place(payment: vesper.Node) -> None
     assert "inputs 1 of `map`" in refused.value.__notes__[-1]
 
 
+def test_what_is_no_time_is_refused_though_a_function_has_no_start(payment: vesper.Node) -> None:
+    with pytest.raises(ValueError, match=r"now=5: .*give a datetime with a time zone"):
+        payment.map([PAYMENT], now=5)  # type: ignore[arg-type]
+    assert payment.map([PAYMENT], now="2026-11-16T12:00:00Z") == payment.map([PAYMENT])
+
+
 def test_outcomes_are_all_there(payment: vesper.Node) -> None:
     found = payment.map([*amounts(1, 0, "x"), '{"amount": 1}'], outcomes=True)
     assert [outcome.error.kind if outcome.error else None for outcome in found] == [

@@ -103,7 +103,7 @@ def test_it_takes_bytes(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     node = payment(engine)
     assert json.loads(node.run_json(PAID))["value"]["decision"] == "approve"
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"payment_decision_v1.run_json takes JSON text as bytes, not str"):
         node.run_json(PAID.decode())
 
 

@@ -34,6 +34,11 @@ def test_rows_are_what_calls_are(payment: vesper.Node, threads: int) -> None:
     assert 100 < assert_same_as_calls(payment, given, answer) < 290
 
 
+def test_what_is_no_time_is_refused_though_a_function_has_no_start(payment: vesper.Node) -> None:
+    with pytest.raises(ValueError, match=r'now="x": .*give a datetime with a time zone'):
+        payment.run_batch(pa.table({}), now="x")
+
+
 def test_scales_of_one_column_are_those_of_calls(payment: vesper.Node) -> None:
     given = payments(50, is_fine=True)
     for inputs, found in zip(given_rows(given), payment.run_batch(given).to_pylist(), strict=True):

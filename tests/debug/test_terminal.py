@@ -265,3 +265,11 @@ def test_a_session_of_one_engine_has_one_column() -> None:
     text = transcript(subject(DRAWN, None, [session(DRAWN).engines[0]]).session(), "diff")
     assert "|" not in text
     assert "one engine alone" in text
+
+
+@pytest.mark.parametrize("given", [["-x", "contineu"], ["-x", "break nowhere at all", "-x", "quit"]])
+def test_a_script_that_asks_for_what_there_is_not_does_not_end_well(given: list[str]) -> None:
+    node = str(ROOT / "nodes/payments/payment_decision_v1.vsp")
+    done = debug(node, "--engine", "interp", *given)
+    assert done.exit_code == 1, done.output
+    assert debug(node, "--engine", "interp", "-x", "continue").exit_code == 0

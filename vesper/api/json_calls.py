@@ -61,7 +61,7 @@ def _by_objects(node: Node) -> Callable[..., bytes]:
     def run_json(text: bytes, /, *, now: datetime | str | None = None) -> bytes:
         if not isinstance(text, bytes):
             raise TypeError(f"{node.id}.run_json takes JSON text as bytes, not {type(text).__name__}")
-        start = node._start(now) if node._takes_now else None
+        start = node._start_of_many(now)
         plain = inputs_of_json(node._types, text)
         if plain.refused is not None:
             return _failed(Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))).encode()

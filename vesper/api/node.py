@@ -176,7 +176,7 @@ class Node:
         `outcomes` there is an outcome for each, whatever it is, and inputs may be all that a call takes in place of
         keywords. A node that is no function starts all of them at one time.
         """
-        at = self._start(now) if self._takes_now else None
+        at = self._start_of_many(now)
         if outcomes:
             return [self._run_at(each, at) for each in many]
         if self._call_many is not None:
@@ -222,7 +222,8 @@ class Node:
         from vesper.batch.table import Wanted
 
         wanted = Wanted(threads, keep, decimals, error_column)
-        start = _moment(now) if self._takes_now else None
+        moment = _moment(now)
+        start = moment if self._takes_now else None
         look_at = None
         if self._chosen is not None:
             from vesper.api.sampled_many import Rows
@@ -293,6 +294,14 @@ class Node:
     def _start(self, now: object) -> datetime:
         """When a run starts: as its caller says, or else as the Host of a node with effects says."""
         return self.host.moment() if now is None and self._is_hosted else _moment(now)
+
+    def _start_of_many(self, now: object) -> datetime | None:
+        """The same for many runs that start at one time. A function has no start, but what is no time is refused."""
+        if self._takes_now:
+            return self._start(now)
+        if now is not None:
+            _moment(now)
+        return None
 
     # -- on a Host --------------------------------------------------------------------------------
 

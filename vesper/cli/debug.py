@@ -161,7 +161,11 @@ def command(
         _converse(commands, script, execute)
         if world is not None:
             world.finish(session.leader.outcome)
-    sys.exit(OUR_BUG if session.divergence() is not None else FINE)
+    if session.divergence() is not None:
+        sys.exit(OUR_BUG)
+    # Who typed it has seen what was said; a script that asks for what there is not should not go on as if it had it.
+    is_scripted = bool(execute) or script is not None
+    sys.exit(WRONG_INPUT if is_scripted and commands.has_refused else FINE)
 
 
 def _leave_away(options: dict[str, object], why: str) -> None:

@@ -48,6 +48,8 @@ class Commands:
         self._width = width
         self._style = style
         self.is_over = False
+        self.has_refused = False
+        """A command was none, or could not be done."""
         self._last = ""
         self._words = {
             "step": Word("step [N]", "to the next statement, inside blocks too", self._step, ("s",)),
@@ -97,6 +99,7 @@ class Commands:
         word = self._words.get(name)
         if word is None:
             hint = did_you_mean(name, self._words) or "`help` lists the commands"
+            self.has_refused = True
             return [f"`{name}` is no command; {hint}"]
         self._last = ""
         try:
@@ -104,6 +107,7 @@ class Commands:
             self._last = text if name in ("step", "next", "back", "list") else ""
             return told
         except (Unanswered, VesperError, EngineUnavailable, ValueError) as problem:
+            self.has_refused = True
             return str(problem).splitlines()
 
     # -- moving -----------------------------------------------------------------------------------

@@ -117,10 +117,16 @@ impl Entry {
     fn run_json<'py>(
         &self,
         py: Python<'py>,
-        inputs: &Bound<'py, PyBytes>,
+        inputs: &Bound<'py, PyAny>,
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let program = self.program.get();
+        let inputs = inputs.cast::<PyBytes>().map_err(|_| {
+            let name = &program.compiled().node().node_id;
+            let given = inputs.get_type().name();
+            let given = given.map_or_else(|_| "that".to_owned(), |given| given.to_string());
+            PyTypeError::new_err(format!("{name}.run_json takes JSON text as bytes, not {given}"))
+        })?;
         program.refuse_effects()?;
         let now = program.now(now)?;
         let text = inputs.as_bytes();
