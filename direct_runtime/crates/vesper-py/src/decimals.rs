@@ -328,14 +328,12 @@ unsafe extern "C" fn allocate_plainly(class: *mut ffi::PyTypeObject) -> *mut ffi
 unsafe extern "C" fn allocate_by_type(class: *mut ffi::PyTypeObject) -> *mut ffi::PyObject {
     // SAFETY: as above.
     unsafe {
-        match (*class).tp_alloc {
-            Some(allocate) => allocate(class, 0),
-            None => {
-                let message = c"engine fault: Decimal has no allocator";
-                ffi::PyErr_SetString(ffi::PyExc_RuntimeError, message.as_ptr());
-                std::ptr::null_mut()
-            }
-        }
+        let Some(allocate) = (*class).tp_alloc else {
+            let message = c"engine fault: Decimal has no allocator";
+            ffi::PyErr_SetString(ffi::PyExc_RuntimeError, message.as_ptr());
+            return std::ptr::null_mut();
+        };
+        allocate(class, 0)
     }
 }
 

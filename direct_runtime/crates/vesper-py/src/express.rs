@@ -395,15 +395,16 @@ impl Program {
             absent &= absent - 1;
             let default = declared.get(place).and_then(|input| input.default.as_ref());
             let default = default.and_then(Word::of);
-            let default = planted!(
+            let is_put = planted!(
                 "express.default_of_a_boolean_is_true",
                 default,
                 default.map(|word| match word {
                     Word::Boolean(_) => Word::Boolean(true),
                     word => word,
                 })
-            );
-            if !default.is_some_and(|word| words.put(place, word)) {
+            )
+            .is_some_and(|word| words.put(place, word));
+            if !is_put {
                 return false;
             }
         }
