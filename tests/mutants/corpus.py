@@ -299,6 +299,7 @@ def _paths() -> Iterator[Question]:
     for number, read in enumerate(READ):
         yield Question(f"path reads {number}", node_of_paths(read.node), _reading(read), read)
     yield Question("path responses", node_of_paths("asks"), _told_apart, None)
+    yield Question("path endings", node_of_paths("broken"), _ended_apart, None)
 
 
 def _passing(case: Passed) -> Callable[[Program], Answer]:
@@ -332,3 +333,11 @@ def _told_apart(program: Program) -> Answer:
         execution.advance((Completion(0, text),))
         found.add(execution.fingerprint())
     return "two" if len(found) == 2 else "one"
+
+
+def _ended_apart(program: Program) -> Answer:
+    """How many fingerprints three runs have that end on one path: what the first has not read, the others have."""
+    if not isinstance(program, DirectProgram):
+        return "3"
+    inputs = ({"a": 0, "b": 0}, {"a": 1, "b": 0}, {"a": 1, "b": -1})
+    return str(len({program.call_pathed(each, _KEY).fingerprint for each in inputs}))

@@ -72,7 +72,8 @@ impl Fingerprint {
         self.value(now, &Parts::Whole);
     }
 
-    pub(crate) fn finish(mut self) -> u64 {
+    /// Once, at the end. By reference: all that is held back would be copied otherwise.
+    pub(crate) fn finish(&mut self) -> u64 {
         self.flush();
         self.hasher.finish()
     }

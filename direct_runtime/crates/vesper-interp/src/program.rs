@@ -270,14 +270,16 @@ impl Program {
         let Some(of_code) = &form.code.path else {
             return Some(fingerprint.finish());
         };
-        for source in of_code.reads.of(ending).iter() {
-            let Source::Input(place) = source else {
-                return None;
-            };
-            let parts = form.parts.get(*place as usize).unwrap_or(&Parts::Whole);
-            fingerprint.add_worded(*place, words, parts)?;
-        }
-        Some(fingerprint.finish())
+        of_code.reads.of(ending, |sources| {
+            for source in sources {
+                let Source::Input(place) = source else {
+                    return None;
+                };
+                let parts = form.parts.get(*place as usize).unwrap_or(&Parts::Whole);
+                fingerprint.add_worded(*place, words, parts)?;
+            }
+            Some(fingerprint.finish())
+        })
     }
 
     /// How the form that says which way a run went is run without a frame, where it can be.
@@ -556,21 +558,23 @@ impl PathedForm {
             skipped: &frame.flow.skipped,
             is_error: frame.flow.is_error,
         };
-        for source in of_code.reads.of(ending).iter() {
-            match source {
-                Source::Input(place) => {
-                    let parts = self.parts.get(*place as usize).unwrap_or(&Parts::Whole);
-                    if let Some(value) = frame.registers.get(*place as usize) {
-                        so_far.add_input(*place, value, parts);
+        of_code.reads.of(ending, |sources| {
+            for source in sources {
+                match source {
+                    Source::Input(place) => {
+                        let parts = self.parts.get(*place as usize).unwrap_or(&Parts::Whole);
+                        if let Some(value) = frame.registers.get(*place as usize) {
+                            so_far.add_input(*place, value, parts);
+                        }
                     }
-                }
-                Source::Now => {
-                    if let Some(now) = now {
-                        so_far.add_now(now);
+                    Source::Now => {
+                        if let Some(now) = now {
+                            so_far.add_now(now);
+                        }
                     }
                 }
             }
-        }
+        });
         so_far.finish()
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use vesper_ir::planted;
 
@@ -77,8 +77,21 @@ pub(crate) struct Reads {
 }
 
 /// What was found for endings: most runs of a node end in one of a few ways.
-#[derive(Debug, Default)]
-struct Known(RwLock<HashMap<u64, Vec<Found>, BuildHasherDefault<Mixed>>>);
+#[derive(Debug)]
+struct Known {
+    /// The first of those that share a place, which stay there: nobody waits to look at them, nor holds on to them.
+    first: Box<[OnceLock<Box<Found>>]>,
+    all: RwLock<HashMap<u64, Vec<Found>, BuildHasherDefault<Mixed>>>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            first: (0..1_usize << PLACES).map(|_| OnceLock::new()).collect(),
+            all: RwLock::default(),
+        }
+    }
+}
 
 /// For words of paths, which nobody aims: every run that is compared looks one up.
 #[derive(Default)]
@@ -111,6 +124,8 @@ struct Found {
     sources: Arc<[Source]>,
 }
 
+/// Bits of the place of one that is looked for first.
+const PLACES: u32 = 6;
 /// No more endings are remembered: a node may have very many.
 const MAX_KNOWN: usize = 1_024;
 /// Nor more with the same first word.
@@ -194,27 +209,49 @@ impl Reads {
         self.postconditions = (start, end);
     }
 
-    /// What a run that ended so has read, each once, in order.
-    pub(crate) fn of(&self, ending: Ending<'_>) -> Arc<[Source]> {
-        let known = self.known.0.read().unwrap_or_else(PoisonError::into_inner);
+    /// Shows what a run that ended so has read, each once, in order.
+    #[inline]
+    pub(crate) fn of<T>(&self, ending: Ending<'_>, look: impl FnOnce(&[Source]) -> T) -> T {
+        let place = ending.first_word().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES);
+        let place = usize::try_from(place).ok();
+        match place.and_then(|place| self.known.first.get(place)) {
+            Some(first) => match first.get() {
+                Some(found) if planted!("paths.another_ending_has_read_the_same", ending.is(found), true) => {
+                    look(&found.sources)
+                }
+                _ => look(&self.known_or_found(&ending, first)),
+            },
+            None => look(&self.found(&ending)),
+        }
+    }
+
+    /// The same from among all that are known, which it is of from now on.
+    #[cold]
+    fn known_or_found(&self, ending: &Ending<'_>, first: &OnceLock<Box<Found>>) -> Arc<[Source]> {
+        let known = self.known.all.read().unwrap_or_else(PoisonError::into_inner);
         let mut same_word = known.get(&ending.first_word()).into_iter().flatten();
         if let Some(found) = same_word.find(|found| ending.is(found)) {
             return Arc::clone(&found.sources);
         }
         drop(known);
-        let sources: Arc<[Source]> = self.found(&ending).into();
-        let mut known = self.known.0.write().unwrap_or_else(PoisonError::into_inner);
+        let found = Found {
+            path: ending.path.clone(),
+            at: ending.at,
+            skipped: ending.skipped.to_vec(),
+            is_error: ending.is_error,
+            sources: self.found(ending).into(),
+        };
+        let sources = Arc::clone(&found.sources);
+        // Where another has the place it is among all of them.
+        let Err(found) = first.set(Box::new(found)) else {
+            return sources;
+        };
+        let mut known = self.known.all.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() < MAX_KNOWN {
             let same_word = known.entry(ending.first_word()).or_default();
             // Two threads may have found the same at a time.
             if same_word.len() < MAX_SAME && !same_word.iter().any(|found| ending.is(found)) {
-                same_word.push(Found {
-                    path: ending.path.clone(),
-                    at: ending.at,
-                    skipped: ending.skipped.to_vec(),
-                    is_error: ending.is_error,
-                    sources: Arc::clone(&sources),
-                });
+                same_word.push(*found);
             }
         }
         sources

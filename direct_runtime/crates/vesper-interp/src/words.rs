@@ -303,14 +303,14 @@ pub struct Row<'w, 'a> {
 /// What was put under an input.
 #[derive(Debug)]
 pub(crate) enum Held<'w> {
-    Word(Word<'w>),
+    /// As what, and the words that begin with it.
+    Value(Form, &'w [u64]),
     Rows(RowsHeld<'w>),
 }
 
 /// The records of an array.
 #[derive(Debug)]
 pub(crate) struct RowsHeld<'w> {
-    words: &'w Words<'w>,
     shape: &'w RowShape,
     bits: &'w [u64],
     count: usize,
@@ -326,10 +326,11 @@ impl<'w> RowsHeld<'w> {
         self.shape.fields.len()
     }
 
-    pub(crate) fn field(&self, number: usize, field: usize) -> Option<Word<'w>> {
+    /// As what a field stands, and the words that begin with it.
+    pub(crate) fn field(&self, number: usize, field: usize) -> Option<(Form, &'w [u64])> {
         let (form, at) = *self.shape.fields.get(field)?;
         let start = number.checked_mul(self.shape.width)? + at;
-        self.words.word(form, self.bits.get(start..)?)
+        Some((form, self.bits.get(start..)?))
     }
 }
 
@@ -569,14 +570,10 @@ impl<'a> Words<'a> {
     #[inline]
     pub(crate) fn input(&self, place: usize) -> Option<Held<'_>> {
         match self.shape.inputs.get(place)? {
-            Given::Value { form, at } => {
-                let words = self.inputs.get(self.at.0 + at..)?;
-                self.word(*form, words).map(Held::Word)
-            }
+            Given::Value { form, at } => Some(Held::Value(*form, self.inputs.get(self.at.0 + at..)?)),
             Given::Rows(shape) => {
                 let (count, bits) = self.arrays.get(shape.array)?;
                 Some(Held::Rows(RowsHeld {
-                    words: self,
                     shape,
                     bits,
                     count: *count,
@@ -614,7 +611,9 @@ impl<'a> Words<'a> {
             .unwrap_or_default()
     }
 
-    fn text(&self, word: u64) -> Option<&str> {
+    /// The text that a word names.
+    #[inline]
+    pub(crate) fn text(&self, word: u64) -> Option<&str> {
         let place = usize::try_from(word & !CONSTANT).ok()?;
         if word & CONSTANT == 0 {
             return self.texts.get(place).copied();

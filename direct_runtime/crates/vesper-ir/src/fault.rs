@@ -273,6 +273,7 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("paths.last_input_is_not_read", "lost_item"),
     ("paths.what_is_not_run_is_read", "control_flow"),
     ("paths.what_comes_after_the_end_is_read", "off_by_one"),
+    ("paths.another_ending_has_read_the_same", "guard"),
     ("paths.records_are_read_whole", "guard"),
     ("paths.responses_do_not_count", "lost_item"),
     ("compile.and_is_or", "control_flow"),

@@ -8,7 +8,7 @@
 use std::mem::{offset_of, size_of};
 use vesper_ir::planted;
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -54,9 +54,13 @@ pub(crate) struct Decimals {
     class: Py<PyType>,
     /// `Decimal.__str__`, from the base type.
     to_text: Py<PyAny>,
+    /// Gives a new object of the class whose parts are not yet written, but for its head.
+    allocate: Allocate,
     /// Why the layout is not used; nothing where it is.
     why_text: Option<String>,
 }
+
+type Allocate = unsafe extern "C" fn(*mut ffi::PyTypeObject) -> *mut ffi::PyObject;
 
 /// A number as it stands in memory.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,9 +93,11 @@ impl Decimals {
     fn new(py: Python<'_>) -> PyResult<Self> {
         let class = py.import("decimal")?.getattr("Decimal")?.cast_into::<PyType>()?;
         let to_text = class.getattr("__str__")?.unbind();
+        let allocate = allocator(&class);
         let mut decimals = Self {
             class: class.unbind(),
             to_text,
+            allocate,
             why_text: None,
         };
         decimals.why_text = why_text(py, &decimals)?;
@@ -257,14 +263,11 @@ impl Decimals {
         scale: u16,
     ) -> PyResult<Bound<'py, PyAny>> {
         let class: *mut ffi::PyTypeObject = self.class.as_ptr().cast();
-        // SAFETY: the type's own `tp_alloc` gives an object with a count of one, its type set, and tracked by the
-        // collector where the type asks for that; or nothing and an error.
-        let object = unsafe {
-            let allocate = (*class).tp_alloc.ok_or_else(no_allocator)?;
-            Bound::from_owned_ptr_or_err(py, allocate(class, 0))?
-        };
+        // SAFETY: an object with a count of one, its type set, and tracked by the collector where the type asks for that;
+        // or nothing and an error.
+        let object = unsafe { Bound::from_owned_ptr_or_err(py, (self.allocate)(class))? };
         // SAFETY: the object was just made, is exactly a `Decimal` of the size of this struct, and nobody else has it.
-        // The words lie in the object itself, where `_decimal` has them for short numbers, and it never frees those.
+        // Every part behind the head is written here, whether it was cleared or not. The words lie in the object itself, where `_decimal` has them for short numbers, and it never frees those.
         unsafe {
             let made = object.as_ptr().cast::<DecimalObject>();
             (*made).hash = -1;
@@ -297,9 +300,41 @@ fn long_words(magnitude: u128) -> ([u64; 3], isize, u32) {
     (words, length, magnitude.checked_ilog10().unwrap_or(0) + 1)
 }
 
-#[cold]
-fn no_allocator() -> PyErr {
-    PyRuntimeError::new_err("engine fault: Decimal has no allocator")
+/// How objects of the class are made. Most of what the allocator of a type does is for types that the collector looks at,
+/// or whose objects have a length; it clears what is written over at once. What `_decimal` itself makes its objects by does
+/// none of that, and is taken where the type is as plain as that wants it.
+fn allocator(class: &Bound<'_, PyType>) -> Allocate {
+    let class = class.as_type_ptr();
+    // SAFETY: a type that is alive.
+    let (flags, items, allocate) = unsafe { ((*class).tp_flags, (*class).tp_itemsize, (*class).tp_alloc) };
+    let is_usual = allocate
+        .is_some_and(|allocate| std::ptr::fn_addr_eq(allocate, ffi::PyType_GenericAlloc as ffi::allocfunc));
+    if is_usual && items == 0 && flags & ffi::Py_TPFLAGS_HAVE_GC == 0 {
+        allocate_plainly
+    } else {
+        allocate_by_type
+    }
+}
+
+/// SAFETY: the type is alive, and this thread is attached.
+unsafe extern "C" fn allocate_plainly(class: *mut ffi::PyTypeObject) -> *mut ffi::PyObject {
+    // SAFETY: as above.
+    unsafe { ffi::PyObject_New(class) }
+}
+
+/// By the type's own `tp_alloc`.
+///
+/// SAFETY: the type is alive, and this thread is attached.
+unsafe extern "C" fn allocate_by_type(class: *mut ffi::PyTypeObject) -> *mut ffi::PyObject {
+    // SAFETY: as above.
+    unsafe {
+        let Some(allocate) = (*class).tp_alloc else {
+            let message = c"engine fault: Decimal has no allocator";
+            ffi::PyErr_SetString(ffi::PyExc_RuntimeError, message.as_ptr());
+            return std::ptr::null_mut();
+        };
+        allocate(class, 0)
+    }
 }
 
 /// Why decimals go as text on this Python; nothing where their layout is known and as expected.

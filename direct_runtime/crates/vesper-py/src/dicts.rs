@@ -127,7 +127,7 @@ impl Layout {
         match self.table(dict.as_ptr()) {
             // SAFETY: as above, and who calls has the dict alone.
             Some((first, count)) => Slots(unsafe { std::slice::from_raw_parts_mut(first, count) }),
-            None => Slots(&mut []),
+            None => Slots::none(),
         }
     }
 }
@@ -136,17 +136,28 @@ impl Layout {
 pub(crate) struct Slots<'a>(&'a mut [Entry]);
 
 impl Slots<'_> {
-    /// Puts a value into the place of a key; false where that stands elsewhere, and then nothing was done.
+    /// Of a dict of which nothing is known.
     #[inline]
-    pub(crate) fn put(&mut self, place: usize, key: &Py<PyString>, value: &Bound<'_, PyAny>) -> bool {
+    pub(crate) fn none() -> Self {
+        Self(&mut [])
+    }
+
+    /// Puts a value into the place of a key; gives it back where that stands elsewhere, and then nothing was done.
+    #[inline]
+    pub(crate) fn put<'py>(
+        &mut self,
+        place: usize,
+        key: &Py<PyString>,
+        value: Bound<'py, PyAny>,
+    ) -> Result<(), Bound<'py, PyAny>> {
         match self.0.get_mut(place) {
             Some(entry) if entry.key == key.as_ptr() => {
-                let before = std::mem::replace(&mut entry.value, value.clone().into_ptr());
+                let before = std::mem::replace(&mut entry.value, value.into_ptr());
                 // SAFETY: the dict had a reference to it, and has one to the other now.
                 unsafe { ffi::Py_DECREF(before) };
-                true
+                Ok(())
             }
-            _ => false,
+            _ => Err(value),
         }
     }
 }
@@ -286,9 +297,9 @@ fn differs(py: Python<'_>, layout: Layout) -> PyResult<Option<String>> {
             }
             let value = PyString::new(py, "a value").into_any();
             if let Some((place, name)) = names.iter().enumerate().next_back() {
-                let is_put = layout.slots(&dict).put(place, name, &value)
+                let is_put = layout.slots(&dict).put(place, name, value.clone()).is_ok()
                     && dict.get_item(name)?.is_some_and(|found| found.is(&value))
-                    && !layout.slots(&dict).put(place + 1, name, &value);
+                    && layout.slots(&dict).put(place + 1, name, value.clone()).is_err();
                 drop(dict);
                 // Only this function has it again.
                 // SAFETY: the value is alive.

@@ -23,7 +23,7 @@ use vesper_ir::limits::ITEMS;
 use vesper_ir::{Member, planted};
 
 use crate::decimals::{Decimals, decimals};
-use crate::dicts::{Entry, Layout, layout};
+use crate::dicts::{Entry, Layout, Slots, layout};
 use crate::outcome::Named;
 use crate::program::Program;
 use crate::rooms::Waiting;
@@ -55,6 +55,8 @@ pub(crate) struct Expressway {
     outputs: Py<PyDict>,
     /// Where the entries of dicts stand, if that is known.
     layout: Option<Layout>,
+    /// Looked up when the node is loaded: a run would ask whether it was, and have an error at hand that there never is.
+    decimals: &'static Decimals,
     /// How inputs and outputs stand in JSON; made when that is first asked for.
     json: OnceLock<Worded>,
     /// How long runs over many rows take,
@@ -84,6 +86,7 @@ impl Expressway {
             pathed: Waiting::new(py)?,
             outputs: empty.unbind(),
             layout: layout(py)?,
+            decimals: decimals(py)?,
             json: OnceLock::new(),
             pace: Pace::default(),
             pace_pathed: Pace::default(),
@@ -190,7 +193,7 @@ impl Program {
         look: impl FnOnce(&Words<'_>) -> Option<T>,
     ) -> Option<T> {
         let run = self.pathed_run()?;
-        self.look_expressly(py, inputs, &run, |_, words| look(words))
+        self.look_expressly(py, inputs, &run, look)
             .told(|is_seen| self.compiled().expressed_pathed(is_seen))
     }
 
@@ -227,9 +230,9 @@ impl Program {
         let Some(outputs) = copy(py, &self.expressway().outputs) else {
             return Ran::GaveUp;
         };
-        self.look_expressly(py, inputs, run, |decimals, words| {
+        self.look_expressly(py, inputs, run, |words| {
             if is_wanted(words) {
-                self.show(py, decimals, words, &outputs)?;
+                self.show(py, words, &outputs)?;
                 Some(outputs)
             } else {
                 None
@@ -244,17 +247,17 @@ impl Program {
         py: Python<'_>,
         inputs: Borrowed<'_, '_, PyAny>,
         run: &Run<'_>,
-        look: impl FnOnce(&Decimals, &Words<'_>) -> Option<T>,
+        look: impl FnOnce(&Words<'_>) -> Option<T>,
     ) -> Ran<T> {
         let way = self.expressway();
-        let (Ok(dict), Ok(decimals)) = (inputs.cast::<PyDict>(), decimals(py)) else {
+        let Ok(dict) = inputs.cast::<PyDict>() else {
             return Ran::GaveUp;
         };
         if !way.is_plain {
             return Ran::GaveUp;
         }
         let mut reader = Reader {
-            decimals,
+            decimals: way.decimals,
             layout: way.layout,
             pace: run.pace,
             rows: 0,
@@ -263,11 +266,11 @@ impl Program {
         let mut kept = take(run.waiting, py, run.express);
         let is_read = self.read(&mut reader, dict, run.express, &mut kept.words);
         if is_read && is_long(reader.rows) {
-            let seen = run.long(py, kept.words, reader.rows, |words| look(decimals, words));
+            let seen = run.long(py, kept.words, reader.rows, look);
             return seen.map_or(Ran::GaveUp, Ran::Done);
         }
         let has_run = is_read && run.express.run(&mut kept.words, MOST_FUEL);
-        let seen = has_run.then(|| look(decimals, &kept.words)).flatten();
+        let seen = has_run.then(|| look(&kept.words)).flatten();
         put_back(run.waiting, py, kept, reader.rows);
         match seen {
             Some(seen) => Ran::Done(seen),
@@ -384,11 +387,15 @@ impl Program {
     /// Writes the defaults of what was not given; false where there is one that has none, or is an array.
     #[inline(never)]
     fn put_defaults<'a>(&'a self, given: u64, words: &mut Words<'a>) -> bool {
-        let declared = self.compiled().node().inputs.iter().enumerate();
-        let mut absent = declared.filter(|(place, _)| given & 1 << place == 0);
-        absent.all(|(place, input)| {
-            let default = input.default.as_ref().and_then(Word::of);
-            planted!(
+        let declared = &self.compiled().node().inputs;
+        // Bit by bit: mostly there is one, and to ask each input whether it was given costs more than to put it.
+        let mut absent = all(declared.len()) & !given;
+        while absent != 0 {
+            let place = absent.trailing_zeros() as usize;
+            absent &= absent - 1;
+            let default = declared.get(place).and_then(|input| input.default.as_ref());
+            let default = default.and_then(Word::of);
+            let is_put = planted!(
                 "express.default_of_a_boolean_is_true",
                 default,
                 default.map(|word| match word {
@@ -396,22 +403,21 @@ impl Program {
                     word => word,
                 })
             )
-            .is_some_and(|word| words.put(place, word))
-        })
+            .is_some_and(|word| words.put(place, word));
+            if !is_put {
+                return false;
+            }
+        }
+        true
     }
 
     /// Puts the outputs into their dict. Runs no code of Python: every object is of a type of its own, and made here.
     #[inline]
-    fn show(
-        &self,
-        py: Python<'_>,
-        decimals: &Decimals,
-        words: &Words<'_>,
-        outputs: &Bound<'_, PyDict>,
-    ) -> Option<()> {
+    fn show(&self, py: Python<'_>, words: &Words<'_>, outputs: &Bound<'_, PyDict>) -> Option<()> {
         let Named { names, shapes } = self.outputs();
+        let Expressway { layout, decimals, .. } = self.expressway();
         // Nobody else has the dict, and none of these objects is one that the collector of garbage looks at.
-        let mut slots = self.expressway().layout.map(|layout| layout.slots(outputs));
+        let mut slots = layout.map_or_else(Slots::none, |layout| layout.slots(outputs));
         for (place, (name, shape)) in names.iter().zip(shapes).enumerate() {
             let object = match words.output(place)? {
                 Word::Decimal(coefficient, scale) => decimals.short_object(
@@ -433,12 +439,9 @@ impl Program {
                 Word::Float(value) => PyFloat::new(py, value).into_any(),
                 Word::Timestamp(_) | Word::Date(_) | Word::Duration(_) => return None,
             };
-            if slots
-                .as_mut()
-                .is_some_and(|slots| slots.put(place, name, &object))
-            {
+            let Err(object) = slots.put(place, name, object) else {
                 continue;
-            }
+            };
             // SAFETY: a dict that was just made, and two objects that are alive; it takes references of its own.
             if unsafe { ffi::PyDict_SetItem(outputs.as_ptr(), name.as_ptr(), object.as_ptr()) } != 0 {
                 drop(PyErr::fetch(py));

@@ -13,7 +13,7 @@ use vesper_ir::Value;
 
 use crate::exact::{are_same, bytes_of};
 use crate::flight::Flight;
-use crate::gathered::{Gathered, Wanted, lock};
+use crate::gathered::{Asks, Gathered, Told, lock};
 use crate::program::Program;
 use crate::route::{IS_CHECKED, LOOKED_AT};
 
@@ -77,7 +77,6 @@ struct Queue {
 struct Found {
     gathered: Gathered,
     handed: Vec<Handed>,
-    wanted: Wanted,
     /// How many agreed.
     count: u64,
 }
@@ -131,7 +130,7 @@ impl Follower {
         if waits > self.most_bytes || queue.is_closed {
             drop(queue);
             WAITING.fetch_sub(bytes, Ordering::Relaxed);
-            lock(&self.found).gathered.lost += 1;
+            lock(&self.found).gathered.told.lost += 1;
             return;
         }
         queue.jobs.push_back(job);
@@ -141,13 +140,13 @@ impl Follower {
     }
 
     /// Takes what was found.
-    pub(crate) fn drain(&self) -> (Gathered, Vec<Handed>) {
+    pub(crate) fn drain(&self) -> (Told, Vec<Handed>) {
         self.changed.notify_all();
         let mut found = lock(&self.found);
         let handed = std::mem::take(&mut found.handed);
         let bytes: usize = handed.iter().map(|each| each.job.bytes).sum();
         WAITING.fetch_sub(bytes, Ordering::Relaxed);
-        (std::mem::take(&mut found.gathered), handed)
+        (found.gathered.take(), handed)
     }
 
     /// Waits until everything was followed; false where that took too long.
@@ -169,7 +168,7 @@ impl Follower {
         };
         let bytes: usize = left.iter().map(|job| job.bytes).sum();
         WAITING.fetch_sub(bytes, Ordering::Relaxed);
-        lock(&self.found).gathered.lost += left.len() as u64;
+        lock(&self.found).gathered.told.lost += left.len() as u64;
     }
 
     fn work(&self) {
@@ -219,8 +218,8 @@ impl Follower {
         if let Some((path, fingerprint)) = agreed {
             found.count += 1;
             is_chosen = mixed(fingerprint, found.count).is_multiple_of(LOOKED_AT);
-            if !is_chosen && !found.wanted.wants(&path, fingerprint, self.keeps) {
-                found.gathered.agree(&path, fingerprint);
+            let asks = Asks::Wanted { keeps: self.keeps };
+            if !is_chosen && found.gathered.agree(&path, fingerprint, asks) {
                 found.gathered.time(job.python, Some(took));
                 WAITING.fetch_sub(job.bytes, Ordering::Relaxed);
                 return;

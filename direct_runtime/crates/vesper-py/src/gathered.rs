@@ -57,10 +57,29 @@ pub(crate) struct OnPath {
 /// What Python had and the direct engine took, in nanoseconds.
 pub(crate) type Times = Vec<(Option<u64>, Option<u64>)>;
 
+/// What was seen, path by path, and what else there is to tell.
 #[derive(Default)]
 pub(crate) struct Gathered {
-    pub(crate) agreed: HashMap<Path, OnPath, Mixed>,
+    paths: HashMap<Path, Seen, Mixed>,
+    /// Of how many paths Python wants some.
+    wanted: usize,
     pending: usize,
+    pub(crate) told: Told,
+}
+
+/// What is known of one path. One place for both, since every agreement is looked up.
+#[derive(Default)]
+struct Seen {
+    agreed: OnPath,
+    /// Nothing where there are too many paths.
+    wanted: Option<WantedOnPath>,
+}
+
+/// What is taken every time that somebody asks.
+#[derive(Default)]
+pub(crate) struct Told {
+    /// Empty until it is taken.
+    pub(crate) agreed: Vec<(Path, OnPath)>,
     pub(crate) times: Times,
     /// Comparisons that were admitted and came to nothing.
     pub(crate) lost: u64,
@@ -69,37 +88,7 @@ pub(crate) struct Gathered {
     pub(crate) spent: u64,
 }
 
-impl Gathered {
-    pub(crate) fn agree(&mut self, path: &Path, fingerprint: u64) {
-        let found = match self.agreed.get_mut(path) {
-            Some(found) => found,
-            None => self.agreed.entry(path.clone()).or_default(),
-        };
-        found.compared += 1;
-        if self.pending < MOST_PENDING && found.fingerprints.insert(fingerprint) {
-            self.pending += 1;
-        }
-    }
-
-    pub(crate) fn time(&mut self, python: Option<u64>, direct: Option<u64>) {
-        if self.times.len() < MOST_TIMES {
-            self.times.push((python, direct));
-        }
-    }
-
-    /// What following cost, for so many.
-    pub(crate) fn cost(&mut self, nanoseconds: u64, count: u64) {
-        self.followed += count;
-        self.spent += count * nanoseconds;
-    }
-}
-
 /// Which agreements Python wants to have itself: it runs them again with all that is on the way, and keeps some.
-#[derive(Default)]
-pub(crate) struct Wanted {
-    paths: HashMap<Path, WantedOnPath, Mixed>,
-}
-
 #[derive(Default)]
 struct WantedOnPath {
     given: u32,
@@ -107,17 +96,65 @@ struct WantedOnPath {
     smallest: BTreeSet<u64>,
 }
 
-impl Wanted {
-    /// Whether this one is wanted, apart from chance. `keeps` is false for nodes of which nothing is kept.
-    pub(crate) fn wants(&mut self, path: &Path, fingerprint: u64, keeps: bool) -> bool {
-        if let Some(found) = self.paths.get_mut(path) {
-            return found.wants(fingerprint, keeps);
+/// Whether Python may have an agreement.
+#[derive(Clone, Copy)]
+pub(crate) enum Asks {
+    /// No: it has enough of them already.
+    None,
+    /// Where it wants this one. `keeps` is false for nodes of which nothing is kept.
+    Wanted { keeps: bool },
+}
+
+impl Gathered {
+    /// Counts an agreement, unless Python wants it: then this is false.
+    #[inline]
+    pub(crate) fn agree(&mut self, path: &Path, fingerprint: u64, asks: Asks) -> bool {
+        let seen = match self.paths.get_mut(path) {
+            Some(seen) => seen,
+            None => self.paths.entry(path.clone()).or_default(),
+        };
+        if let Asks::Wanted { keeps } = asks {
+            if seen.wanted.is_none() && self.wanted < MOST_PATHS {
+                self.wanted += 1;
+                seen.wanted = Some(WantedOnPath::default());
+            }
+            let wanted = seen.wanted.as_mut();
+            if wanted.is_some_and(|wanted| wanted.wants(fingerprint, keeps)) {
+                return false;
+            }
         }
-        if self.paths.len() >= MOST_PATHS {
-            return false;
+        seen.agreed.compared += 1;
+        if self.pending < MOST_PENDING && seen.agreed.fingerprints.insert(fingerprint) {
+            self.pending += 1;
         }
-        let found = self.paths.entry(path.clone()).or_default();
-        found.wants(fingerprint, keeps)
+        true
+    }
+
+    pub(crate) fn time(&mut self, python: Option<u64>, direct: Option<u64>) {
+        if self.told.times.len() < MOST_TIMES {
+            self.told.times.push((python, direct));
+        }
+    }
+
+    /// What following cost, for so many.
+    pub(crate) fn cost(&mut self, nanoseconds: u64, count: u64) {
+        self.told.followed += count;
+        self.told.spent += count * nanoseconds;
+    }
+
+    /// Takes what was seen since the last time; what Python wants of a path stays as it is.
+    pub(crate) fn take(&mut self) -> Told {
+        self.pending = 0;
+        let mut told = std::mem::take(&mut self.told);
+        self.paths.retain(|path, seen| {
+            let agreed = std::mem::take(&mut seen.agreed);
+            if agreed.compared > 0 {
+                told.agreed.push((path.clone(), agreed));
+            }
+            seen.wanted.is_some()
+        });
+        self.paths.shrink_to(MOST_PATHS);
+        told
     }
 }
 

@@ -19,7 +19,7 @@ use vesper_ir::Type;
 use crate::convert::to_python;
 use crate::flight::Flight;
 use crate::follower::{self, Follower, Handed};
-use crate::gathered::{Gathered, Mixed, Wanted, lock};
+use crate::gathered::{Gathered, Mixed, lock};
 use crate::program::{Program, fingerprint_key};
 use crate::watch::WATCH;
 
@@ -128,7 +128,6 @@ impl Known {
 #[derive(Default)]
 struct Own {
     gathered: Gathered,
-    wanted: Wanted,
     handed: Vec<Handed>,
 }
 
@@ -257,7 +256,7 @@ impl Route {
         }
         let (own, mut handed) = {
             let mut own = lock(&self.own);
-            (std::mem::take(&mut own.gathered), std::mem::take(&mut own.handed))
+            (own.gathered.take(), std::mem::take(&mut own.handed))
         };
         let follower = lock(&self.follower).clone();
         let (other, others) = follower.map(|each| each.drain()).unwrap_or_default();
@@ -267,12 +266,12 @@ impl Route {
             .collect();
         let agreed = PyList::empty(py);
         let times = PyList::empty(py);
-        for gathered in [&own, &other] {
-            for (path, found) in &gathered.agreed {
+        for told in [&own, &other] {
+            for (path, found) in &told.agreed {
                 let fingerprints = PyList::new(py, &found.fingerprints)?;
                 agreed.append((PyBytes::new(py, &path.bytes()), fingerprints, found.compared))?;
             }
-            for (python, direct) in &gathered.times {
+            for (python, direct) in &told.times {
                 times.append((python, direct))?;
             }
         }

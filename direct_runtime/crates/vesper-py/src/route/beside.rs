@@ -14,43 +14,190 @@ use vesper_ir::Value;
 use super::serve::{Asked, Raised};
 use super::{IS_CHECKED, LOOKED_AT, MOST_HANDED, Plan, Route, SHORT, TIMED, WATCHFUL, limits};
 use crate::exact::{are_outputs, are_words, exact_outputs};
+use crate::flight::Flight;
 use crate::follower::{Follower, Handed, Job, nanoseconds};
-use crate::gathered::lock;
+use crate::gathered::{Asks, lock};
 use crate::program::as_dict;
 use crate::watch::watched_within;
 
+/// What the generated function came to, for a request that is followed.
+pub(super) struct Led<'py> {
+    pub(super) outputs: Bound<'py, PyAny>,
+    /// Its nanoseconds, where they were measured.
+    python: Option<u64>,
+    /// What was drawn for this request.
+    chance: u64,
+}
+
+/// How far a request was followed without a frame.
+pub(super) enum Beside {
+    /// To its end: the two agree, and that is counted.
+    Counted,
+    /// They agree, and Python is to have it.
+    Wanted,
+    /// The run is over, and has to be looked at closer.
+    Ran(Compared),
+    /// Not at all: there is no machine code for that, or it gave up. With when that began, where it is measured.
+    Open(Option<Instant>),
+    /// It panicked, with this.
+    Broke(String),
+}
+
+/// What a run of the direct engine came to.
+pub(super) struct Compared {
+    path: Path,
+    fingerprint: u64,
+    is_same: bool,
+    /// When it began and what it took until it was compared, where that is measured.
+    took: Option<(Instant, u64)>,
+}
+
+impl Led<'_> {
+    /// Whether the times of this one are kept.
+    #[inline]
+    fn is_timed(&self) -> bool {
+        self.chance.is_multiple_of(TIMED)
+    }
+
+    /// Whether this one is looked at closely if it agrees. By other bits than those that the times are drawn by.
+    #[inline]
+    fn is_chosen(&self) -> bool {
+        (self.chance >> 8).is_multiple_of(LOOKED_AT)
+    }
+}
+
+impl Compared {
+    /// Whether it is run again.
+    #[inline]
+    fn is_checked(&self) -> bool {
+        self.fingerprint.is_multiple_of(IS_CHECKED)
+    }
+}
+
+/// A direct execution is under way while this lives, also where it panics.
+struct Flying<'a>(&'a Flight);
+
+impl<'a> Flying<'a> {
+    #[inline]
+    fn new(flight: &'a Flight) -> Self {
+        flight.enter();
+        Self(flight)
+    }
+}
+
+impl Drop for Flying<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
 impl Route {
     /// Python leads.
-    #[inline]
     pub(super) fn followed<'py>(
         &self,
         py: Python<'py>,
         mode: u8,
         asked: Asked<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(led) = self.led(py, mode, asked) else {
+            return self.raised(py, asked, Plan::Followed);
+        };
+        match self.beside(py, asked, &led) {
+            Beside::Counted => Ok(led.outputs),
+            beside => self.look_closer(py, asked, led, beside),
+        }
+    }
+
+    /// Runs the generated function for a request that is followed.
+    #[inline]
+    pub(super) fn led<'py>(
+        &self,
+        py: Python<'py>,
+        mode: u8,
+        asked: Asked<'_, 'py>,
+    ) -> Result<Led<'py>, Raised> {
         let chance = self.draw();
         // Reading the clock costs as much as a tenth of a short node: while none was long lately, some are timed.
         let watchful = self.watchful.load(Ordering::Relaxed);
         let begun = (watchful > 0 || chance.is_multiple_of(TIMED)).then(Instant::now);
-        let Ok(outputs) = self.lead(py, asked).map_err(|Raised| ()) else {
-            return self.raised(py, asked, Plan::Followed);
-        };
-        let python = begun.map(nanoseconds);
-        if let Some(python) = python {
-            // One alone says more about the machine than about the node.
-            let left = match watchful {
-                0 if python >= SHORT => TIMED,
-                _ if python >= SHORT => WATCHFUL,
-                watchful => watchful.saturating_sub(1),
-            };
-            self.watchful.store(left, Ordering::Relaxed);
-        }
+        let outputs = self.lead(py, asked)?;
+        let python = begun.map(|begun| self.python_took(watchful, begun));
         self.served(mode, false);
+        Ok(Led {
+            outputs,
+            python,
+            chance,
+        })
+    }
+
+    #[inline(never)]
+    fn python_took(&self, watchful: u64, begun: Instant) -> u64 {
+        let python = nanoseconds(begun);
+        // One alone says more about the machine than about the node.
+        let left = match watchful {
+            0 if python >= SHORT => TIMED,
+            _ if python >= SHORT => WATCHFUL,
+            watchful => watchful.saturating_sub(1),
+        };
+        self.watchful.store(left, Ordering::Relaxed);
+        python
+    }
+
+    /// Runs the direct engine beside a short execution that returned, where there is machine code without a frame, compares
+    /// the two, and counts an agreement that nobody has to look at. No code of Python runs in here, no object of Python
+    /// is let go, and no panic gets past this.
+    #[inline]
+    pub(super) fn beside(&self, py: Python<'_>, asked: Asked<'_, '_>, led: &Led<'_>) -> Beside {
+        if led.python.is_some_and(|python| python >= SHORT) {
+            return Beside::Open(None);
+        }
+        let begun = led.is_timed().then(Instant::now);
+        guarded(|| match self.run_shortly(py, asked, led, begun) {
+            Some(compared) if !compared.is_same || compared.is_checked() => Beside::Ran(compared),
+            Some(compared) if self.is_counted(&compared, led) => Beside::Counted,
+            Some(_) => Beside::Wanted,
+            None => Beside::Open(begun),
+        })
+        .unwrap_or_else(Beside::Broke)
+    }
+
+    /// Counts an agreement, unless Python is to have it.
+    #[inline]
+    fn is_counted(&self, compared: &Compared, led: &Led<'_>) -> bool {
+        let mut own = lock(&self.own);
+        let asks = if own.handed.len() >= MOST_HANDED {
+            Asks::None
+        } else if led.is_chosen() {
+            return false;
+        } else {
+            Asks::Wanted { keeps: self.keeps }
+        };
+        if !own.gathered.agree(&compared.path, compared.fingerprint, asks) {
+            return false;
+        }
+        if let Some((begun, took)) = compared.took {
+            own.gathered.time(led.python, Some(took));
+            own.gathered.cost(nanoseconds(begun), TIMED);
+        }
+        true
+    }
+
+    /// Everything else that becomes of a request which is followed.
+    #[cold]
+    pub(super) fn look_closer<'py>(
+        &self,
+        py: Python<'py>,
+        asked: Asked<'_, 'py>,
+        led: Led<'py>,
+        beside: Beside,
+    ) -> PyResult<Bound<'py, PyAny>> {
         // A panic beside the engine itself is the engine's too: the caller has the answer of Python.
-        let seen = guarded(|| match python {
-            Some(python) if python >= SHORT => self.put_aside(asked, &outputs, python),
-            python => self.follow(py, asked, &outputs, python, chance),
+        let seen = guarded(|| match led.python {
+            Some(python) if python >= SHORT => self.put_aside(asked, &led.outputs, python),
+            _ => self.follow(py, asked, &led, beside),
         });
+        let Led { outputs, python, .. } = led;
         match seen.unwrap_or_else(|what| Ok(broke(what))) {
             Ok(Seen::Done) => {}
             Ok(Seen::Handed { is_chosen, broke }) => {
@@ -62,111 +209,96 @@ impl Route {
                 self.hand_over.bind(py).call1(handed)?;
             }
             Err(error) => {
-                lock(&self.own).gathered.lost += 1;
+                lock(&self.own).gathered.told.lost += 1;
                 return Err(error);
             }
         }
         Ok(outputs)
     }
 
-    /// Runs the direct engine beside a short execution that returned, and compares.
-    fn follow(
-        &self,
-        py: Python<'_>,
-        asked: Asked<'_, '_>,
-        outputs: &Bound<'_, PyAny>,
-        python: Option<u64>,
-        chance: u64,
-    ) -> PyResult<Seen> {
-        let begun = chance.is_multiple_of(TIMED).then(Instant::now);
+    /// Looks at a short execution from where `beside` left it.
+    fn follow(&self, py: Python<'_>, asked: Asked<'_, '_>, led: &Led<'_>, beside: Beside) -> PyResult<Seen> {
         let key = self.key();
         let named = self.program.get().outputs();
-        let (path, fingerprint, is_same) = match self.run_shortly(py, asked, outputs, &key) {
-            Ok(Some(ran)) => ran,
-            Ok(None) => match self.run(py, asked, &key)? {
-                Ran::Returned(values, path, fingerprint) => {
-                    (path, fingerprint, are_outputs(named, &values, outputs)?)
-                }
+        let outputs = &led.outputs;
+        let compared = match beside {
+            Beside::Counted => return Ok(Seen::Done),
+            Beside::Wanted => return self.put_by(asked, led),
+            Beside::Ran(compared) => compared,
+            Beside::Open(begun) => match self.run(py, asked, &key)? {
+                Ran::Returned(values, path, fingerprint) => Compared {
+                    path,
+                    fingerprint,
+                    is_same: are_outputs(named, &values, outputs)?,
+                    took: begun.map(|begun| (begun, nanoseconds(begun))),
+                },
                 Ran::Otherwise => return Ok(HANDED),
                 Ran::Broke(what) => return Ok(broke(what)),
             },
-            Err(what) => return Ok(broke(what)),
+            Beside::Broke(what) => return Ok(broke(what)),
         };
-        let took = begun.map(nanoseconds);
-        if !is_same {
+        if !compared.is_same {
             return Ok(HANDED);
         }
         // Not only that it says the same again: the ways to run it say the same.
-        if fingerprint.is_multiple_of(IS_CHECKED) {
+        if compared.is_checked() {
             match self.run(py, asked, &key)? {
                 Ran::Returned(values, again, its)
-                    if again == path && its == fingerprint && are_outputs(named, &values, outputs)? => {}
+                    if again == compared.path
+                        && its == compared.fingerprint
+                        && are_outputs(named, &values, outputs)? => {}
                 _ => return Ok(HANDED),
             }
         }
-        // Other bits than those that the times are drawn by.
-        let is_chosen = (chance >> 8).is_multiple_of(LOOKED_AT);
-        let mut own = lock(&self.own);
-        let is_wanted =
-            own.handed.len() < MOST_HANDED && (is_chosen || own.wanted.wants(&path, fingerprint, self.keeps));
-        if is_wanted {
-            drop(own);
-            return self.put_by(asked, outputs, python, is_chosen);
+        if self.is_counted(&compared, led) {
+            Ok(Seen::Done)
+        } else {
+            self.put_by(asked, led)
         }
-        own.gathered.agree(&path, fingerprint);
-        if let (Some(took), Some(begun)) = (took, begun) {
-            own.gathered.time(python, Some(took));
-            own.gathered.cost(nanoseconds(begun), TIMED);
-        }
-        Ok(Seen::Done)
     }
 
     /// Keeps an agreement for Python, which comes round for it: the caller does not wait for that.
-    fn put_by(
-        &self,
-        asked: Asked<'_, '_>,
-        outputs: &Bound<'_, PyAny>,
-        python: Option<u64>,
-        is_chosen: bool,
-    ) -> PyResult<Seen> {
-        let job = match self.job(asked, outputs, python)? {
+    fn put_by(&self, asked: Asked<'_, '_>, led: &Led<'_>) -> PyResult<Seen> {
+        let job = match self.job(asked, &led.outputs, led.python)? {
             Ok(job) => job,
             Err(seen) => return Ok(seen),
         };
         lock(&self.own).handed.push(Handed {
             job,
-            is_chosen,
+            is_chosen: led.is_chosen(),
             broke: None,
         });
         Ok(Seen::Done)
     }
 
     /// A run without a frame, where there is machine code for it: which way it went, what it read, and whether it came to
-    /// these outputs. The error is what it panicked with.
+    /// the outputs of Python.
     #[inline]
     fn run_shortly(
         &self,
         py: Python<'_>,
         asked: Asked<'_, '_>,
-        outputs: &Bound<'_, PyAny>,
-        key: &FingerprintKey,
-    ) -> Result<Option<(Path, u64, bool)>, String> {
+        led: &Led<'_>,
+        begun: Option<Instant>,
+    ) -> Option<Compared> {
         let program = self.program.get();
-        let Some(layout) = program.expressway().layout() else {
-            return Ok(None);
-        };
-        let flight = self.flight.get();
-        flight.enter();
-        let ran = guarded(|| {
+        let layout = program.expressway().layout()?;
+        let key = self.key();
+        let flying = Flying::new(self.flight.get());
+        let (path, fingerprint, is_same) =
             program.looked_at_expressly(py, asked.inputs.as_borrowed(), |words| {
                 let path = words.path();
-                let fingerprint = program.compiled().fingerprint_of(words, &path, key)?;
-                let is_same = are_words(program.outputs(), layout, words, outputs)?;
+                let fingerprint = program.compiled().fingerprint_of(words, &path, &key)?;
+                let is_same = are_words(program.outputs(), layout, words, &led.outputs)?;
                 Some((path, fingerprint, is_same))
-            })
-        });
-        flight.leave();
-        ran
+            })?;
+        drop(flying);
+        Some(Compared {
+            path,
+            fingerprint,
+            is_same,
+            took: begun.map(|begun| (begun, nanoseconds(begun))),
+        })
     }
 
     fn run(&self, py: Python<'_>, asked: Asked<'_, '_>, key: &FingerprintKey) -> PyResult<Ran> {

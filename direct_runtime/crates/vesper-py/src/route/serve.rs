@@ -8,6 +8,7 @@ use pyo3::{Borrowed, PyTypeInfo};
 use vesper_interp::guard::guarded;
 use vesper_interp::{Outcome, Path, Room};
 
+use super::beside::Beside;
 use super::{DIRECT_ONLY, DUAL_VERIFY, PYTHON_ONLY, Plan, Route, SHADOW_DIRECT, limits};
 use crate::program::as_dict;
 use crate::watch::watched_within;
@@ -289,7 +290,13 @@ unsafe extern "C" fn call(route: *mut ffi::PyObject, inputs: *mut ffi::PyObject)
             Ok(Some(outputs)) => outputs.into_ptr(),
             ran => attached(|py| route.direct(py, asked, ran)),
         },
-        Lot::Followed => attached(|py| route.followed(py, mode, asked)),
+        Lot::Followed => match route.led(py, mode, asked) {
+            Ok(led) => match route.beside(py, asked, &led) {
+                Beside::Counted => led.outputs.into_ptr(),
+                beside => attached(|py| route.look_closer(py, asked, led, beside)),
+            },
+            Err(Raised) => attached(|py| route.raised(py, asked, Plan::Followed)),
+        },
         Lot::Open => attached(|py| route.slowly(py, Plan::Open, asked)),
     }
 }
