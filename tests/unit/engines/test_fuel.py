@@ -42,6 +42,11 @@ COSTS: dict[str, tuple[str, str, int]] = {
     "all, to the end": ("boolean", "FORALL x IN xs SATISFIES x > 0", 3),
     "all, until one is not": ("boolean", "FORALL x IN xs SATISFIES x > 1", 2),
     "any, until one is": ("boolean", "EXISTS x IN xs SATISFIES x > 2", 1),
+    "any of a range, and then a loop": (
+        "integer",
+        "IF (EXISTS x IN range(0, length(xs)) SATISFIES x == 1) THEN sum(x FOR x IN xs) ELSE 0",
+        2 + 3,
+    ),
     "taken while": ("array<integer>", "take_while(x > 2 FOR x IN xs)", 2),
     "dropped while": ("array<integer>", "drop_while(x > 2 FOR x IN xs)", 3),
     "sorted by Python itself": ("array<integer>", "sort_by(0 - x FOR x IN xs)", 3),

@@ -384,6 +384,38 @@ impl Code {
     pub fn is_proven(&self, expression: ExpressionIndex) -> bool {
         self.proven.contains(&expression)
     }
+
+    /// The same in other instructions, for machine code that never goes on in the interpreter: what that has for failures,
+    /// and its numeric forms, are left out. Nothing for code with places that have numbers of instructions elsewhere.
+    pub fn with(&self, instructions: Vec<Instruction>, registers: usize) -> Option<Self> {
+        if !self.requests.is_empty() || !self.calls.is_empty() || !self.switches.is_empty() {
+            return None;
+        }
+        Some(Self {
+            instructions,
+            registers,
+            returns: self.returns.clone(),
+            errors: self.errors.clone(),
+            clauses: self.clauses.clone(),
+            constants: self.constants.clone(),
+            operands: self.operands.clone(),
+            loops: self.loops,
+            guards: Vec::new(),
+            failures: 0,
+            requests: Vec::new(),
+            calls: Vec::new(),
+            becomes: None,
+            numeric: Vec::new(),
+            shapes: Vec::new(),
+            path: self.path.as_ref().map(|path| PathOfCode {
+                first: path.first,
+                words: path.words,
+                reads: Reads::default(),
+            }),
+            switches: Vec::new(),
+            proven: self.proven.clone(),
+        })
+    }
 }
 
 /// Where to go on, by an integer.
@@ -448,7 +480,7 @@ impl Phase {
 }
 
 /// A clause, as an outcome reports it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Clause {
     pub phase: Phase,
     /// The index in the list of its phase.

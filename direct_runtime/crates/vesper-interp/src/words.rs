@@ -28,19 +28,30 @@ pub trait Express: Debug + Send + Sync {
     /// How it takes its inputs and gives its outputs.
     fn shape(&self) -> &Arc<Shape>;
 
-    /// Computes the outputs, which are then in the words; false where it gives up. So many units of fuel may be spent.
+    /// Computes the outputs, which are then in the words, or gives up. So many units of fuel may be spent.
     /// The words of the inputs are left as they are: what was read is hashed afterwards.
-    fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool;
+    fn run(&self, words: &mut Words<'_>, fuel: u64) -> Ended;
 
     /// The same for every row of a block that was not left out; each may spend so much.
     fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
-        block.run_each(|words| self.run(words, fuel));
+        block.run_each(|words| self.run(words, fuel) == Ended::Done);
     }
 
     /// How many bytes of machine code it holds by itself; of one that stands beside another, none.
     fn size(&self) -> usize {
         0
     }
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The outputs are in the words.
+    Done,
+    /// Something was not as it mostly is.
+    GaveUp,
+    /// It would spend more than it may, which was known before anything was spent.
+    TooLong,
 }
 
 /// As what a value stands in words.

@@ -22,6 +22,7 @@ use vesper_interp::code::{Code, Instruction, Tables};
 use vesper_interp::native::Native;
 use vesper_interp::words::{Express, Shape};
 
+mod apart;
 mod flow;
 mod kinds;
 mod lookup;
@@ -123,7 +124,9 @@ pub fn compile_scaled(
     options: &Options,
 ) -> Result<Box<dyn Express>, NotCompiled> {
     guarded(|| {
-        if level(code, options) != Level::Good || Plan::new(code, Some(shape))?.always_leaves() {
+        let apart = taken_apart(code, options);
+        let (level, code) = (level(code, options), apart.as_ref().unwrap_or(code));
+        if level != Level::Good || Plan::new(code, Some(shape))?.always_leaves() {
             return Err(NotCompiled::new("a run always comes to what it leaves"));
         }
         let mut arena = machine::module(Level::Good)?;
@@ -197,6 +200,8 @@ fn expressed(
         fail_guard: options.fail_guard.map(|guard| guard - guards),
         ..*options
     };
+    let apart = taken_apart(code, &options);
+    let code = apart.as_ref().unwrap_or(code);
     if Plan::new(code, Some(&shape))?.always_leaves() {
         return Ok(None);
     }
@@ -213,6 +218,11 @@ fn expressed(
     }))
 }
 
+/// The code without records that are made only to be taken apart, where there are any and it does not become too long.
+fn taken_apart(code: &Code, options: &Options) -> Option<Code> {
+    apart::taken_apart(code).filter(|apart| apart.instructions.len() <= options.max_instructions)
+}
+
 /// What machine code is made of, in Cranelift's notation.
 pub fn clif(code: &Code) -> Result<String, NotCompiled> {
     guarded(|| {
@@ -227,20 +237,29 @@ pub fn clif(code: &Code) -> Result<String, NotCompiled> {
 
 /// The machine code in the notation of an assembler.
 pub fn asm(code: &Code) -> Result<String, NotCompiled> {
+    guarded(|| assembled(code, level(code, &Options::default()), Manners::Framed))
+}
+
+/// The same of the function without a frame.
+pub fn asm_without_frame(code: &Code, shape: &Shape) -> Result<String, NotCompiled> {
     guarded(|| {
-        let options = Options::default();
-        let level = level(code, &options);
-        let mut module = machine::module(level)?;
-        let made = built(&mut module, code, &options, level, Manners::Framed);
-        machine::release(module);
-        let (_, mut context, _) = made?;
-        context.set_disasm(true);
-        let target = machine::target(level)?;
-        let compiled = context.compile(&*target, &mut ControlPlane::default());
-        let compiled =
-            compiled.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {:?}", error.inner)))?;
-        Ok(compiled.vcode.clone().unwrap_or_default())
+        let apart = taken_apart(code, &Options::default());
+        let code = apart.as_ref().unwrap_or(code);
+        assembled(code, Level::Good, Manners::Words(shape, &[]))
     })
+}
+
+fn assembled(code: &Code, level: Level, manners: Manners<'_>) -> Result<String, NotCompiled> {
+    let mut module = machine::module(level)?;
+    let made = built(&mut module, code, &Options::default(), level, manners);
+    machine::release(module);
+    let (_, mut context, _) = made?;
+    context.set_disasm(true);
+    let target = machine::target(level)?;
+    let compiled = context.compile(&*target, &mut ControlPlane::default());
+    let compiled =
+        compiled.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {:?}", error.inner)))?;
+    Ok(compiled.vcode.clone().unwrap_or_default())
 }
 
 /// The level that code is made at.

@@ -24,6 +24,7 @@ mod loops;
 mod masks;
 mod numbers;
 mod plain;
+mod ranges;
 mod rounds;
 mod selects;
 mod sites;
@@ -165,11 +166,6 @@ impl<'a, 'b> Lower<'a, 'b> {
         };
         let (context, memory, entry) = (*context, *memory, *entry);
         let fuel = builder.declare_var(types::I64);
-        // Code of the quick level takes none.
-        if level == Level::Good {
-            let at_hand = builder.ins().load(types::I64, TRUSTED, context, 0);
-            builder.def_var(fuel, at_hand);
-        }
         let mut lower = Self {
             code,
             plan,
@@ -212,11 +208,19 @@ impl<'a, 'b> Lower<'a, 'b> {
             },
             fixed: Known::default(),
         };
+        // Code of the quick level takes none.
+        if level == Level::Good {
+            let at_hand = lower.first_fuel();
+            lower.builder.def_var(fuel, at_hand);
+        }
         for start in plan.blocks.keys() {
             let block = lower.builder.create_block();
             lower.blocks.insert(*start, block);
         }
         lower.entries(entry)?;
+        if let Some(words) = &mut lower.words {
+            words.has_begun = true;
+        }
         for (start, state) in &plan.blocks {
             if !lower.merged.contains(start) {
                 lower.block(*start, state.clone())?;
@@ -224,7 +228,9 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
         lower.copies()?;
         lower.late();
+        lower.say_too_long();
         lower.give_up();
+        lower.size_slots();
         lower.side.calls = lower.words.take().map(|words| words.sites).unwrap_or_default();
         lower.builder.seal_all_blocks();
         lower.builder.finalize(config);
@@ -412,6 +418,13 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
             Instruction::LoopBegin { .. } => {}
             Instruction::LoopStart { over, .. } => self.first_row(over, how)?,
+            Instruction::LoopRange {
+                slot,
+                start,
+                end,
+                step,
+                ..
+            } => self.first_of_range(of_loop(self.code, slot), [start, end, step])?,
             Instruction::Spend => planted!("jit.rounds_without_items_cost_nothing", self.spend(), ()),
             Instruction::LoopNext { slot, item, done }
             | Instruction::LoopNextNumeric { slot, item, done, .. } => {
@@ -609,9 +622,9 @@ impl<'a, 'b> Lower<'a, 'b> {
     }
 
     fn load_part(&mut self, kept: Kept, part: usize) -> Value {
-        let offset = offset(kept.slot + part);
+        let (memory, offset) = (self.memory(), offset(kept.slot + part));
         let ty = type_of(kept.kind);
-        self.builder.ins().load(ty, TRUSTED, self.memory, offset)
+        self.builder.ins().load(ty, TRUSTED, memory, offset)
     }
 
     /// Takes up what a function has put into the slots of a value.
@@ -642,8 +655,8 @@ impl<'a, 'b> Lower<'a, 'b> {
         } else {
             value
         };
-        let offset = offset(kept.slot + part);
-        self.builder.ins().store(TRUSTED, value, self.memory, offset);
+        let (memory, offset) = (self.memory(), offset(kept.slot + part));
+        self.builder.ins().store(TRUSTED, value, memory, offset);
     }
 
     /// Whether a comparison of two operands holds.

@@ -7,7 +7,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, default_libcall_names};
-use vesper_interp::words::{Block, Express, Shape, Words};
+use vesper_interp::words::{Block, Ended, Express, Shape, Words};
 
 use crate::NotCompiled;
 use crate::Second;
@@ -188,7 +188,7 @@ impl Express for Alone {
         self.express.shape()
     }
 
-    fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool {
+    fn run(&self, words: &mut Words<'_>, fuel: u64) -> Ended {
         self.express.run(words, fuel)
     }
 

@@ -127,6 +127,8 @@ pub(crate) struct Plan {
     pub(crate) loads: Vec<(usize, Kind)>,
     /// What is gathered of the items of a loop, by the instructions that start it, go on in it and read fields.
     pub(crate) rows: BTreeMap<usize, Rows>,
+    /// How many units of fuel a run may spend at most, whatever it is given; for code without a frame that has ranges.
+    pub(crate) most_units: Option<u64>,
 }
 
 /// The fields of the items of one loop that are computed with. They are gathered for all items when the loop starts.
@@ -162,7 +164,9 @@ impl Plan {
             entries: entries(code),
             loads: Vec::new(),
             rows,
+            most_units: None,
         };
+        plan.most_units = shape.and_then(|_| words::most_units(code, &plan));
         plan.loads = match shape {
             Some(shape) => words::loads(shape),
             None => plan.wanted_at_the_start(code),

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use vesper_interp::words::{Block, CONSTANT, Express, Shape, Words, number_of_text};
+use vesper_interp::words::{Block, CONSTANT, Ended, Express, Shape, Words, number_of_text};
 use vesper_ir::{Key, MAX_ARITY, Member, Op, Set, TextKernels, Value, dispatch, planted};
 use vesper_kernels::Native;
 
@@ -107,6 +107,8 @@ const NO_NUMBER: [u64; 1] = [0];
 pub(crate) const DONE: i64 = 0;
 /// What they answer otherwise: nothing has happened.
 pub(crate) const GAVE_UP: i64 = 1;
+/// What compiled code answers where it would spend more than it may, and has spent nothing yet.
+pub(crate) const TOO_LONG: i64 = 2;
 
 /// What goes with machine code that needs no frame.
 #[derive(Debug)]
@@ -132,13 +134,17 @@ impl Express for Expressed {
     }
 
     #[inline]
-    fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool {
+    fn run(&self, words: &mut Words<'_>, fuel: u64) -> Ended {
         // Words of another shape, or not all of them, are not read: that is what makes the call below safe.
         let Some(raw) = words.raw(&self.parts.shape) else {
-            return false;
+            return Ended::GaveUp;
         };
         let mut room = Room::new(fuel, raw.texts, raw.numbers, &self.parts);
-        (self.code)(&mut room, raw.words.as_mut_ptr(), raw.results.as_mut_ptr()) == DONE
+        match (self.code)(&mut room, raw.words.as_mut_ptr(), raw.results.as_mut_ptr()) {
+            DONE => Ended::Done,
+            TOO_LONG => Ended::TooLong,
+            _ => Ended::GaveUp,
+        }
     }
 
     fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {

@@ -28,7 +28,7 @@ use tree::{input, integer};
 use vesper_interp::native::run_on;
 use vesper_interp::{Limits, Program};
 use vesper_ir::Value;
-use vesper_jit::{Options, asm, compile};
+use vesper_jit::{Options, asm, asm_without_frame, compile};
 
 #[test]
 fn choices_in_loops_come_to_the_same() {
@@ -36,6 +36,7 @@ fn choices_in_loops_come_to_the_same() {
         let report = compare(&program, 31, 64, 8);
         let report = report.unwrap_or_else(|difference| panic!("{name}: {difference}"));
         assert!(report.whole > 5, "{name}: only {report}");
+        assert!(report.without_frame > 5, "{name}: only {report}");
     }
 }
 
@@ -86,7 +87,13 @@ fn the_path_knows_both_ways_of_every_choice_wherever_a_loop_is_left() {
 #[test]
 fn a_round_writes_no_memory_and_has_one_jump() {
     let program = between(input("seed"), integer(0));
-    let shown = asm(program.pathed_code().unwrap()).unwrap();
+    let (code, shape) = (program.pathed_code().unwrap(), program.pathed_shape().unwrap());
+    two_rounds(&asm(code).unwrap());
+    two_rounds(&asm_without_frame(code, &shape).unwrap());
+}
+
+#[cfg(target_arch = "x86_64")]
+fn two_rounds(shown: &str) {
     let blocks: Vec<&str> = shown.split("\nblock").collect();
     let mut rounds: Vec<&&str> = blocks.iter().filter(|block| block.contains("cvtsi2sd")).collect();
     rounds.sort_by_key(|round| std::cmp::Reverse(round.lines().count()));

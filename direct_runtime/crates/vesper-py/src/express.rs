@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString};
 use vesper_interp::Path;
 use vesper_interp::json::Worded;
-use vesper_interp::words::{Express, Given, Pace, Word, Words};
+use vesper_interp::words::{Ended, Express, Given, Pace, Word, Words};
 use vesper_ir::limits::ITEMS;
 use vesper_ir::{Member, planted};
 
@@ -269,12 +269,16 @@ impl Program {
             let seen = run.long(py, kept.words, reader.rows, look);
             return seen.map_or(Ran::GaveUp, Ran::Done);
         }
-        let has_run = is_read && run.express.run(&mut kept.words, MOST_FUEL);
-        let seen = has_run.then(|| look(&kept.words)).flatten();
+        let ended = if is_read {
+            run.express.run(&mut kept.words, MOST_FUEL)
+        } else {
+            Ended::GaveUp
+        };
+        let seen = (ended == Ended::Done).then(|| look(&kept.words)).flatten();
         put_back(run.waiting, py, kept, reader.rows);
         match seen {
             Some(seen) => Ran::Done(seen),
-            None if reader.is_too_long => Ran::TooLong,
+            None if reader.is_too_long || ended == Ended::TooLong => Ran::TooLong,
             None => Ran::GaveUp,
         }
     }
@@ -291,9 +295,11 @@ impl Program {
             run.long_text(py, json, text, words, answer)
         } else {
             let rows = json.read(text, words, ITEMS);
-            let has_outputs =
-                rows.is_some() && run.express.run(words, MOST_FUEL) && json.write(words, answer).is_some();
-            (rows, if has_outputs { Ran::Done(()) } else { Ran::GaveUp })
+            let ended = match rows {
+                Some(_) => run.express.run(words, MOST_FUEL),
+                None => Ended::GaveUp,
+            };
+            (rows, written(json, ended, words, answer))
         };
         let ran = ran.told(|has_outputs| self.compiled().expressed(has_outputs));
         let answer = ran.map(|()| PyBytes::new(py, answer));
@@ -449,6 +455,16 @@ impl Program {
             }
         }
         Some(())
+    }
+}
+
+/// Writes what a run gave as JSON, and says what came of it.
+#[inline]
+fn written(json: &Worded, ended: Ended, words: &Words<'_>, answer: &mut Vec<u8>) -> Ran<()> {
+    match ended {
+        Ended::Done if json.write(words, answer).is_some() => Ran::Done(()),
+        Ended::Done | Ended::GaveUp => Ran::GaveUp,
+        Ended::TooLong => Ran::TooLong,
     }
 }
 

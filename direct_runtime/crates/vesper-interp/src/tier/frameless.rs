@@ -7,7 +7,7 @@ use super::monitor::{self, Monitor, Verdict};
 use super::{Tier, Tiering, count};
 use crate::bytecode::Code;
 use crate::native::Native;
-use crate::words::{Block, Express, Scales, Shape, Words};
+use crate::words::{Block, Ended, Express, Scales, Shape, Words};
 
 /// A run without a frame that gives up costs about what one that does not saves: it may be one in three.
 const A_MISS: u32 = 2;
@@ -56,17 +56,19 @@ impl Express for Probe {
 
     /// Gives up in any case: the caller then runs the same inputs in the ordinary way, which compares the times. Other
     /// inputs may take ten times as long, and calls often take turns.
-    fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool {
+    fn run(&self, words: &mut Words<'_>, fuel: u64) -> Ended {
+        let Some(express) = self.native.express() else {
+            return Ended::GaveUp;
+        };
         let begun = (self.clock)();
-        if self
-            .native
-            .express()
-            .is_some_and(|express| express.run(words, fuel))
-        {
-            let took = (self.clock)().saturating_sub(begun);
-            self.took.store(took.max(1), Ordering::Relaxed);
+        match express.run(words, fuel) {
+            Ended::Done => {
+                let took = (self.clock)().saturating_sub(begun);
+                self.took.store(took.max(1), Ordering::Relaxed);
+                Ended::GaveUp
+            }
+            ended => ended,
         }
-        false
     }
 
     /// Rows are many, and are not run twice: one that comes later is compared with all of these.

@@ -10,7 +10,7 @@ use vesper_ir::{Decimal, Member, Value};
 use super::frameless::{UNTIL_ASKED, UNTIL_TRIED};
 use super::*;
 use crate::meter::Limits;
-use crate::words::{Block, Words};
+use crate::words::{Block, Ended, Words};
 use crate::{Outcome, Program};
 
 thread_local! {
@@ -305,8 +305,8 @@ impl Express for Swift {
         &self.0
     }
 
-    fn run(&self, _: &mut Words<'_>, _: u64) -> bool {
-        false
+    fn run(&self, _: &mut Words<'_>, _: u64) -> Ended {
+        Ended::GaveUp
     }
 }
 
@@ -438,9 +438,9 @@ impl Express for Paced {
         &self.shape
     }
 
-    fn run(&self, _: &mut Words<'_>, _: u64) -> bool {
+    fn run(&self, _: &mut Words<'_>, _: u64) -> Ended {
         NOW.set(NOW.get().saturating_add_signed(self.takes));
-        true
+        Ended::Done
     }
 
     fn run_rows(&self, block: &mut Block<'_>, _: u64) {
@@ -489,10 +489,13 @@ fn paced(takes: i64) -> Program {
 /// True where a call was served without a frame; otherwise it went the ordinary way.
 fn is_expressed(program: &Program) -> bool {
     if let Some(express) = program.express() {
-        let has_outputs = express.run(&mut Words::new(express.shape()), 1_000);
-        program.expressed(has_outputs);
-        if has_outputs {
-            return true;
+        match express.run(&mut Words::new(express.shape()), 1_000) {
+            Ended::Done => {
+                program.expressed(true);
+                return true;
+            }
+            Ended::GaveUp => program.expressed(false),
+            Ended::TooLong => {}
         }
     }
     is_interpreted(program);

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 use vesper_ir::planted;
 
 use super::loops::InStep;
-use super::{Exit, FAULTED, Kept, Lower, NONE, NotCompiled, Place, REFUSED, Site, State, TRUSTED};
+use super::{Exit, FAULTED, Kept, Known, Lower, NONE, NotCompiled, Place, REFUSED, Site, State, TRUSTED};
 
 /// A block that is written after all others: what it saves, and where it goes.
 pub(super) struct Late {
@@ -115,6 +115,8 @@ impl Lower<'_, '_> {
 
     /// Writes the blocks that were put off.
     pub(super) fn late(&mut self) {
+        // What was known of scales where the last block ended is not known here.
+        self.fixed = Known::default();
         while let Some(late) = self.late.pop() {
             let Late {
                 block,

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
-use vesper_interp::code::{Instruction, LoopSlot};
+use vesper_interp::code::Instruction;
 use vesper_ir::planted;
 
 use crate::flow::{of, of_loop, takes_fuel, touched};
@@ -44,7 +44,7 @@ pub(super) struct InStep {
 pub(super) struct Rounds {
     /// The place that they are counted in.
     pub(super) count: usize,
-    max: u32,
+    pub(super) max: u32,
 }
 
 impl Lower<'_, '_> {
@@ -156,7 +156,9 @@ impl Lower<'_, '_> {
         };
         let range = of_loop(self.code, *slot);
         self.in_step.remove(&range);
-        let Some(end) = self.end_in_step(self.at, *slot) else {
+        let whole = self.end_of_whole(self.at, *slot);
+        self.refuse_long(range, whole.is_some());
+        let Some(end) = whole.and_then(|(head, end)| self.end_in_step(self.at, head, end)) else {
             return;
         };
         let [stop, last, began] = [(); 3].map(|()| self.builder.declare_var(types::I64));
@@ -181,6 +183,9 @@ impl Lower<'_, '_> {
         self.in_step.insert(range, in_step);
         let left = self.held_part(range, Kind::Range, 2);
         self.builder.def_var(began, left);
+        if self.words.is_some() {
+            self.refuse_rounds(in_step);
+        }
         let none = self.builder.ins().iconst(types::I64, 0);
         for count in counts {
             self.builder.def_var(count, none);
@@ -189,33 +194,14 @@ impl Lower<'_, '_> {
         self.count_in_step(in_step, fuel);
     }
 
-    /// The end of a loop, where nothing but its head takes fuel from its start to there, and nobody comes in from
-    /// elsewhere.
-    fn end_in_step(&self, start: usize, slot: LoopSlot) -> Option<usize> {
+    /// The end of a loop that nothing leaves but its head, where nothing else takes fuel from its start to there, and
+    /// nobody comes in from elsewhere.
+    fn end_in_step(&self, start: usize, head: usize, end: usize) -> Option<usize> {
         let all = self.code.instructions.iter().enumerate();
-        let mut behind = all.clone().skip(start + 1);
-        let head = behind.find(|(_, one)| takes_fuel(one));
-        let Some((
-            head,
-            Instruction::LoopNext { slot: own, done, .. }
-            | Instruction::LoopNextNumeric { slot: own, done, .. },
-        )) = head
-        else {
-            return None;
-        };
-        let end = *done as usize;
         let mut body = all.clone().skip(head + 1).take(end.saturating_sub(head + 1));
         let is_inside = |at: usize| at > start && at < end;
         let mut jumps = all.filter_map(|(at, one)| touched(self.code, one).jump.map(|to| (at, to)));
-        let mut leaving = self.code.instructions.iter().enumerate();
-        let is_left = leaving.any(|(at, one)| {
-            let to = touched(self.code, one).jump;
-            is_inside(at) && at != head && to.is_some_and(|to| !is_inside(to))
-        });
-        let is_in_step = own.0 == slot.0
-            && !is_left
-            && end > head
-            && !body.any(|(_, one)| takes_fuel(one))
+        let is_in_step = !body.any(|(_, one)| takes_fuel(one))
             && !jumps.any(|(at, to)| is_inside(to) && !is_inside(at))
             && !self.plan.entries.iter().any(|entry| is_inside(*entry));
         is_in_step.then_some(end)
@@ -283,6 +269,21 @@ impl Lower<'_, '_> {
             self.builder.ins().iadd_imm_s(fuel, 1)
         );
         let more = self.builder.ins().isub(at_hand, left);
+        let (memory, at) = (self.memory(), offset(in_step.more));
+        self.builder.ins().store(TRUSTED, more, memory, at);
+        let stop = if self.words.is_some() {
+            // There is enough of both for all of them, or the loop would not have begun.
+            self.builder.ins().iconst(types::I64, 0)
+        } else {
+            self.last_in_step(in_step, left, fuel)
+        };
+        self.builder.def_var(in_step.last, stop);
+        let stop = self.first_look(in_step, left, stop);
+        self.builder.def_var(in_step.stop, stop);
+    }
+
+    /// How many items are left where fuel is used up, or the rounds that there may be.
+    fn last_in_step(&mut self, in_step: InStep, left: Value, fuel: Value) -> Value {
         let short = self.builder.ins().isub(left, fuel);
         let is_short = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, fuel);
         let none = self.builder.ins().iconst(types::I64, 0);
@@ -291,7 +292,7 @@ impl Lower<'_, '_> {
             self.builder.ins().select(is_short, short, none),
             none
         );
-        let stop = match in_step.rounds {
+        match in_step.rounds {
             Some(rounds) => {
                 let began = self.builder.use_var(in_step.began);
                 let max = self.builder.ins().iconst(types::I64, i64::from(rounds.max));
@@ -305,21 +306,15 @@ impl Lower<'_, '_> {
                 self.builder.ins().umax(stop, over)
             }
             None => stop,
-        };
-        let at = offset(in_step.more);
-        self.builder.ins().store(TRUSTED, more, self.memory, at);
-        self.builder.def_var(in_step.last, stop);
-        let stop = self.first_look(in_step, left, stop);
-        self.builder.def_var(in_step.stop, stop);
+        }
     }
 
     /// The head of a loop through a range whose items and fuel become less in step; what is left of the items.
     fn next_in_step(&mut self, in_step: InStep, range: usize, ended: Block) -> Value {
         let left = self.held_part(range, Kind::Range, 2);
         self.rounds_so_far(in_step, left);
-        let [taken, stops, empty] = [(); 3].map(|()| self.builder.create_block());
+        let [taken, stops] = [(); 2].map(|()| self.builder.create_block());
         self.builder.set_cold_block(stops);
-        self.builder.set_cold_block(empty);
         if let Some(kept) = self.in_step.get_mut(&range) {
             kept.taken = Some((self.at, taken));
             self.plain.written(*kept);
@@ -339,6 +334,12 @@ impl Lower<'_, '_> {
         let fuel = self.fuel_in_step(in_step);
         self.builder.def_var(self.fuel, fuel);
         let over = self.parted(in_step, ended);
+        if self.words.is_some() {
+            self.builder.ins().jump(over, &NONE);
+            return self.taken_in_step(in_step, taken);
+        }
+        let empty = self.builder.create_block();
+        self.builder.set_cold_block(empty);
         self.builder.ins().brif(left, empty, &NONE, over, &NONE);
         self.builder.switch_to_block(empty);
         if in_step.rounds.is_some() {
@@ -360,8 +361,13 @@ impl Lower<'_, '_> {
         } else {
             self.builder.ins().brif(fuel, taken, &NONE, exit, &NONE);
         }
+        self.taken_in_step(in_step, taken)
+    }
+
+    /// Goes on with a round that may begin; what is left of the items.
+    fn taken_in_step(&mut self, in_step: InStep, taken: Block) -> Value {
         self.builder.switch_to_block(taken);
-        let left = self.held_part(range, Kind::Range, 2);
+        let left = self.held_part(in_step.range, Kind::Range, 2);
         // Known anew: what came back from its slot would be carried from round to round.
         self.rounds_so_far(in_step, left);
         left
@@ -370,8 +376,8 @@ impl Lower<'_, '_> {
     /// The fuel that is at hand in a loop that takes it in step.
     pub(super) fn fuel_in_step(&mut self, in_step: InStep) -> Value {
         let left = self.held_part(in_step.range, Kind::Range, 2);
-        let at = offset(in_step.more);
-        let more = self.builder.ins().load(types::I64, TRUSTED, self.memory, at);
+        let (memory, at) = (self.memory(), offset(in_step.more));
+        let more = self.builder.ins().load(types::I64, TRUSTED, memory, at);
         self.builder.ins().iadd(left, more)
     }
 

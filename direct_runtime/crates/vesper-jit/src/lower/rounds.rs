@@ -90,7 +90,8 @@ impl Lower<'_, '_> {
             types::I64 => (types::I64, types::F64),
             _ => return self.load_part(kept, part),
         };
-        let bits = self.builder.ins().load(other, TRUSTED, self.memory, at);
+        let memory = self.memory();
+        let bits = self.builder.ins().load(other, TRUSTED, memory, at);
         self.builder.ins().bitcast(ty, MemFlagsData::new(), bits)
     }
 

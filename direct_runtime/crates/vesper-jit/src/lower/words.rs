@@ -1,7 +1,7 @@
 //! Machine code that needs no frame: inputs and outputs are words, and where anything unusual happens all is given up.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, Type, Value, types};
+use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, StackSlot, Type, Value, types};
 use vesper_interp::code::Operand;
 use vesper_interp::words::{CONSTANT, Given, Shape};
 use vesper_ir::{Op, planted};
@@ -35,8 +35,14 @@ pub(crate) struct Wordly<'a> {
     pub(crate) sites: Vec<Site>,
     /// The numbers of texts among the inputs that stay what they are, by their places.
     numbers: HashMap<usize, Value>,
-    /// Where all is given up, once somebody goes there.
+    /// Where all is given up, once somebody goes there,
     gives_up: Option<Block>,
+    /// and where that is because it would take too long.
+    pub(super) too_long: Option<Block>,
+    /// True once the inputs are taken in: then slots are no more those of the inputs,
+    pub(super) has_begun: bool,
+    /// but stand here, once there are any.
+    pub(super) room: Option<StackSlot>,
 }
 
 impl<'a> Wordly<'a> {
@@ -48,6 +54,9 @@ impl<'a> Wordly<'a> {
             sites: Vec::new(),
             numbers: HashMap::new(),
             gives_up: None,
+            too_long: None,
+            has_begun: false,
+            room: None,
         }
     }
 
@@ -260,7 +269,8 @@ impl Lower<'_, '_> {
     /// How many items of a loop were taken, of so many.
     pub(super) fn taken(&mut self, items: usize, began: usize) -> Result<Value, NotCompiled> {
         let began = self.only(began, Kind::Integer)?;
-        match self.held(items, Kind::Items).as_slice() {
+        let kind = self.state.native(items).unwrap_or(Kind::Items);
+        match self.held(items, kind).as_slice() {
             [_, _, left] => Ok(self.builder.ins().isub(began, *left)),
             _ => Err(NotCompiled::new("a loop has other parts than three")),
         }

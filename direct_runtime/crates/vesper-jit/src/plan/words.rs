@@ -9,9 +9,9 @@ use vesper_ir::types::TypePattern;
 use vesper_ir::value::Set;
 use vesper_ir::{Op, Value};
 
-use super::{How, Rows};
+use super::{How, Plan, Rows, goes_through_range, uses};
 use crate::flow::{Touched, of, of_loop, touched};
-use crate::kinds::Kind;
+use crate::kinds::{Kind, inline};
 use crate::words::{Arg, Keys, Site};
 
 /// A call that a function does, on words.
@@ -67,14 +67,31 @@ pub(super) fn how(
             uses: vec![(of_loop(code, slot), Kind::Items)],
             gives: vec![(of(out), Kind::Integer)],
         }),
-        Instruction::NoteItems { slot, began, point } => word_of(code, point).map(|(word, _)| How::Inline {
-            uses: vec![
-                (of_loop(code, slot), Kind::Items),
-                (of(began), Kind::Integer),
-                (word, Kind::Integer),
-            ],
-            gives: vec![(word, Kind::Integer)],
+        Instruction::LoopRange {
+            slot,
+            start,
+            end,
+            step,
+            ..
+        } => uses(code, &[start, end, step], Kind::Integer).map(|uses| How::Inline {
+            uses,
+            gives: vec![(of_loop(code, slot), Kind::Range)],
         }),
+        Instruction::NoteItems { slot, began, point } => {
+            let kind = if goes_through_range(code, at) {
+                Kind::Range
+            } else {
+                Kind::Items
+            };
+            word_of(code, point).map(|(word, _)| How::Inline {
+                uses: vec![
+                    (of_loop(code, slot), kind),
+                    (of(began), Kind::Integer),
+                    (word, Kind::Integer),
+                ],
+                gives: vec![(word, Kind::Integer)],
+            })
+        }
         Instruction::NoteRounds { count, point } => word_of(code, point).map(|(word, _)| How::Inline {
             uses: vec![(of(count), Kind::Integer), (word, Kind::Integer)],
             gives: vec![(word, Kind::Integer)],
@@ -85,7 +102,7 @@ pub(super) fn how(
         }),
         _ => match super::how(code, all, at, instruction, None) {
             how @ (How::Inline { .. } | How::Move { .. }) => Some(how),
-            How::Step { .. } | How::Leave => by_function(code, instruction),
+            How::Step { .. } | How::Leave => by_function(code, at, instruction),
         },
     };
     known.unwrap_or(How::Leave)
@@ -116,7 +133,7 @@ fn is_text(code: &Code, operand: Operand) -> bool {
     operand.as_constant().is_some() && matches!(operand.read(&code.constants, &[]), Some(Value::Text(_)))
 }
 
-fn by_function(code: &Code, instruction: &Instruction) -> Option<How> {
+fn by_function(code: &Code, at: usize, instruction: &Instruction) -> Option<How> {
     let (call, gives) = match *instruction {
         Instruction::Call { op, out, args, .. } => {
             let call = asked(code, op, &args)?;
@@ -131,12 +148,27 @@ fn by_function(code: &Code, instruction: &Instruction) -> Option<How> {
         } => (asked(code, op, &[first, second])?, Vec::new()),
         _ => return None,
     };
+    // How long a text is says no fuel, and a kernel gets a copy of it: in the rounds of a range that may become any time.
+    let is_of_text = call.given.iter().any(|(_, kind)| *kind == Kind::Text);
+    if is_of_text && is_in_range(code, at) {
+        return None;
+    }
     let arguments = call.given.iter();
     let uses = arguments.filter_map(|(operand, kind)| Some((of(operand.as_register()?), *kind)));
     Some(How::Inline {
         uses: uses.collect(),
         gives,
     })
+}
+
+/// True in the rounds of a loop through a range.
+fn is_in_range(code: &Code, at: usize) -> bool {
+    let before = code.instructions.iter().enumerate().take(at);
+    let mut heads = before.filter_map(|(head, one)| match one {
+        Instruction::LoopNext { done, .. } | Instruction::LoopNextNumeric { done, .. } => Some((head, *done)),
+        _ => None,
+    });
+    heads.any(|(head, done)| at < done as usize && goes_through_range(code, head))
 }
 
 /// How a function does an operation; nothing where its arguments or its result have no form in words.
@@ -226,6 +258,37 @@ fn by_kernel(op: Op, args: &[Operand]) -> Option<Asked> {
         given,
         gives: result,
     })
+}
+
+/// So much work a run may come to of which nobody knows beforehand how long it takes: about a millisecond, since one is
+/// some of a nanosecond to some nanoseconds. Meanwhile neither signals nor other threads get their turn, and Python's own
+/// code has five milliseconds before another thread gets one. A run on a frame lets others run after 4,096 rounds.
+const MOST_WORK: u64 = 1 << 20;
+/// More units are not spent either, however short the rounds are.
+const MOST_UNITS: u64 = 1 << 16;
+/// The work of an instruction that a function does.
+const CALLED: u64 = 64;
+
+/// How many units may be spent where loops go through ranges: what a round of the longest loop does, so many times, is not
+/// too much. Loops through arrays of the inputs have their bound in those: they were read, which takes longer.
+pub(super) fn most_units(code: &Code, plan: &Plan) -> Option<u64> {
+    let mut all = code.instructions.iter();
+    if !all.any(|one| matches!(one, Instruction::LoopRange { .. })) {
+        return None;
+    }
+    let work = |at: usize| match code.instructions.get(at) {
+        Some(
+            Instruction::Call { op, .. }
+            | Instruction::JumpUnless { op, .. }
+            | Instruction::RequireThat { op, .. },
+        ) if inline(*op).is_none() => CALLED,
+        _ => 1,
+    };
+    let rounds = plan.jumps.iter().filter(|(from, to)| to <= from);
+    let longest = rounds
+        .map(|(from, to)| (*to..=*from).map(work).sum::<u64>())
+        .max();
+    Some((MOST_WORK / longest.unwrap_or(1).max(1)).min(MOST_UNITS))
 }
 
 /// What stands in the rows of loops through arrays of the inputs, by the instructions that belong to these loops.

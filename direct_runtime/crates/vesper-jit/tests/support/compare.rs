@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vesper_interp::code::Code;
 use vesper_interp::native::{Native, run_on};
-use vesper_interp::words::{Express, Shape, Word, Words};
+use vesper_interp::words::{Ended, Express, Shape, Word, Words};
 use vesper_interp::{Limits, Outcome, Program};
 use vesper_ir::Value;
 use vesper_jit::{Options, compile, compile_scaled};
@@ -131,7 +131,7 @@ fn compare_without_frame(
     let Some(mut words) = words(express.shape(), given) else {
         return Ok(false);
     };
-    if !express.run(&mut words, limits.fuel) {
+    if express.run(&mut words, limits.fuel) != Ended::Done {
         return Ok(false);
     }
     let shown = run_on(program, code, None, given.to_vec(), None, limits);

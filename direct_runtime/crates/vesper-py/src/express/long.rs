@@ -13,10 +13,10 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 use vesper_interp::json::Worded;
-use vesper_interp::words::Words;
+use vesper_interp::words::{Ended, Words};
 use vesper_ir::limits::{FUEL, ITEMS};
 
-use super::{MOST_FUEL, Ran, Run};
+use super::{MOST_FUEL, Ran, Run, written};
 
 /// Runs over more rows let go of the lock. To get it back may take as long as Python lets a thread have it, some
 /// milliseconds where others are busy: shorter ones are better over by then.
@@ -41,8 +41,8 @@ impl Run<'_> {
     ) -> Option<T> {
         let mut copies = String::new();
         let mut own = words.with_own_texts(&mut copies);
-        let has_run = py.detach(|| self.timed(&mut own, rows));
-        has_run.then(|| look(&own)).flatten()
+        let ended = py.detach(|| self.timed(&mut own, rows));
+        (ended == Ended::Done).then(|| look(&own)).flatten()
     }
 
     /// All of a call with a long text, without the lock; how many rows it has, if it was read, and what came of it.
@@ -57,21 +57,20 @@ impl Run<'_> {
     ) -> (Option<usize>, Ran<()>) {
         py.detach(|| {
             let rows = json.read(text, words, ITEMS);
-            let has_run = match rows {
-                None => false,
+            let ended = match rows {
+                None => Ended::GaveUp,
                 Some(rows) if !is_long(rows) => self.express.run(words, MOST_FUEL),
                 Some(rows) if self.pace.allows(rows) => self.timed(words, rows),
                 Some(_) => return (rows, Ran::TooLong),
             };
-            let has_outputs = has_run && json.write(words, answer).is_some();
-            (rows, if has_outputs { Ran::Done(()) } else { Ran::GaveUp })
+            (rows, written(json, ended, words, answer))
         })
     }
 
-    fn timed(&self, words: &mut Words<'_>, rows: usize) -> bool {
+    fn timed(&self, words: &mut Words<'_>, rows: usize) -> Ended {
         let begun = Instant::now();
-        let has_run = self.express.run(words, FUEL);
-        self.pace.took(rows, begun.elapsed(), has_run);
-        has_run
+        let ended = self.express.run(words, FUEL);
+        self.pace.took(rows, begun.elapsed(), ended == Ended::Done);
+        ended
     }
 }

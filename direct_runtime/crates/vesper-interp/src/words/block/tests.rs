@@ -4,6 +4,7 @@ use vesper_ir::Member;
 
 use super::*;
 use crate::Program;
+use crate::words::Ended;
 
 /// Gives up where the payment is flagged; otherwise gives back what it was given, and how long the country is.
 #[derive(Debug)]
@@ -14,19 +15,19 @@ impl Express for Stand {
         &self.0
     }
 
-    fn run(&self, words: &mut Words<'_>, fuel: u64) -> bool {
+    fn run(&self, words: &mut Words<'_>, fuel: u64) -> Ended {
         let raw = words.raw(&self.0).unwrap();
         let [amount, its_scale, balance, scale, currency, country, age, flagged] = raw.words else {
-            return false;
+            return Ended::GaveUp;
         };
         if *flagged != 0 || *age > fuel {
-            return false;
+            return Ended::GaveUp;
         }
         let country = raw.texts.get(usize::try_from(*country).unwrap()).unwrap();
         let length = country.len() as u64;
         raw.results
             .copy_from_slice(&[*currency, *amount, *its_scale, length, *balance, *scale]);
-        true
+        Ended::Done
     }
 }
 

@@ -1,0 +1,169 @@
+//! Records that are made only to be taken apart again, as a loop leaves its state: where there is no frame, their fields
+//! stand in registers of their own instead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vesper_interp::code::{Code, Instruction, Operand, OperandList, Register};
+use vesper_ir::planted;
+
+use crate::flow::{Touched, all_touched, of};
+
+/// The code with no record that only its fields are read of; nothing where there is none. It is for machine code that never
+/// goes on in the interpreter: there, nobody misses the record, and instructions have other numbers.
+pub(crate) fn taken_apart(code: &Code) -> Option<Code> {
+    let touched = all_touched(code);
+    let mut registers = code.registers;
+    // What is done otherwise, and the first of the registers that the fields stand in.
+    let mut others: BTreeMap<usize, usize> = BTreeMap::new();
+    for (register, made) in records(code) {
+        let (good, fields) = read_by_field(code, &touched, register, &made);
+        let widest = good
+            .iter()
+            .filter_map(|at| fields_of(code, *at))
+            .map(|list| list.length);
+        let Some(widest) = widest.max() else {
+            continue;
+        };
+        others.extend(good.into_iter().chain(fields).map(|at| (at, registers)));
+        registers += widest as usize;
+    }
+    if others.is_empty() {
+        return None;
+    }
+    let mut made = Vec::with_capacity(code.instructions.len());
+    let mut places = Vec::with_capacity(code.instructions.len() + 1);
+    for (at, instruction) in code.instructions.iter().enumerate() {
+        places.push(u32::try_from(made.len()).ok()?);
+        match (*instruction, others.get(&at)) {
+            (Instruction::Record { fields, .. }, Some(first)) => {
+                for (out, from) in (*first..).zip(listed(code, fields)) {
+                    let out = Register(u32::try_from(out).ok()?);
+                    made.push(Instruction::Move { out, from: *from });
+                }
+            }
+            (Instruction::Field { out, place, .. }, Some(first)) => {
+                let field = planted!("express.field_before", place, place.saturating_sub(1));
+                let from = Register(u32::try_from(*first).ok()? + field);
+                made.push(Instruction::Move {
+                    out,
+                    from: Operand::register(from),
+                });
+            }
+            (instruction, _) => made.push(instruction),
+        }
+    }
+    places.push(u32::try_from(made.len()).ok()?);
+    for instruction in &mut made {
+        if let Some(to) = target(instruction) {
+            *to = *places.get(*to as usize)?;
+        }
+    }
+    code.with(made, registers)
+}
+
+/// Where records are made, by the registers that they are made in.
+fn records(code: &Code) -> BTreeMap<usize, Vec<usize>> {
+    let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, instruction) in code.instructions.iter().enumerate() {
+        if let Instruction::Record { out, .. } = instruction {
+            found.entry(of(*out)).or_default().push(at);
+        }
+    }
+    found
+}
+
+fn fields_of(code: &Code, at: usize) -> Option<OperandList> {
+    match code.instructions.get(at)? {
+        Instruction::Record { fields, .. } => Some(*fields),
+        _ => None,
+    }
+}
+
+fn listed(code: &Code, list: OperandList) -> &[Operand] {
+    let start = list.start as usize;
+    let operands = code.operands.get(start..start + list.length as usize);
+    operands.unwrap_or_default()
+}
+
+/// Those of the records made in a register that only fields are read of, and the instructions that read them: none of
+/// these ever finds anything else there.
+fn read_by_field(
+    code: &Code,
+    touched: &[Touched],
+    register: usize,
+    made: &[usize],
+) -> (BTreeSet<usize>, BTreeSet<usize>) {
+    let is_written = |at: &usize| touched.get(*at).is_some_and(|one| one.writes.contains(&register));
+    let writers = (0..touched.len()).filter(is_written);
+    // What a run finds there at its start counts as written before the first instruction.
+    let starts = writers.map(|at| (Some(at), at + 1)).chain([(None, 0)]);
+    let read: Vec<(Option<usize>, BTreeSet<usize>)> = starts
+        .map(|(writer, from)| (writer, readers(code, touched, register, from)))
+        .collect();
+    let is_field = |at: &usize| {
+        matches!(code.instructions.get(*at), Some(Instruction::Field { of: from, .. })
+            if from.as_register().is_some_and(|from| of(from) == register))
+    };
+    let mut good: BTreeSet<usize> = made.iter().copied().collect();
+    loop {
+        let is_good = |writer: &Option<usize>| writer.is_some_and(|at| good.contains(&at));
+        let others = read.iter().filter(|(writer, _)| !is_good(writer));
+        let taken: BTreeSet<usize> = others.flat_map(|(_, readers)| readers).copied().collect();
+        let own = read.iter().filter(|(writer, _)| is_good(writer));
+        let bad = own.filter(|(_, readers)| readers.iter().any(|at| !is_field(at) || taken.contains(at)));
+        let bad: Vec<usize> = bad.filter_map(|(writer, _)| *writer).collect();
+        if bad.is_empty() {
+            let own = read.iter().filter(|(writer, _)| is_good(writer));
+            let fields = own.flat_map(|(_, readers)| readers).copied().collect();
+            return (good, fields);
+        }
+        good.retain(|at| !bad.contains(at));
+    }
+}
+
+/// The instructions that read what stands in a register from an instruction on; the one behind the last is the end, which
+/// reads what is given back.
+fn readers(code: &Code, touched: &[Touched], register: usize, from: usize) -> BTreeSet<usize> {
+    let (mut seen, mut found, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![from]);
+    while let Some(at) = open.pop() {
+        if !seen.insert(at) {
+            continue;
+        }
+        let Some(one) = touched.get(at) else {
+            let returned = code.returns.iter().filter_map(|operand| operand.as_register());
+            if returned
+                .chain(code.errors.iter().copied())
+                .any(|each| of(each) == register)
+            {
+                found.insert(at);
+            }
+            continue;
+        };
+        if one.reads.contains(&register) {
+            found.insert(at);
+        }
+        // What jumps has written nothing where it does.
+        open.extend(one.jump);
+        if !one.is_last && !one.writes.contains(&register) {
+            open.push(at + 1);
+        }
+    }
+    found
+}
+
+/// Where an instruction may jump to.
+fn target(instruction: &mut Instruction) -> Option<&mut u32> {
+    match instruction {
+        Instruction::Jump { to }
+        | Instruction::JumpIfTrue { to, .. }
+        | Instruction::JumpIfFalse { to, .. }
+        | Instruction::JumpUnless { to, .. }
+        | Instruction::JumpUnlessNull { to, .. }
+        | Instruction::JumpUnlessBetter { to, .. }
+        | Instruction::LoopNext { done: to, .. }
+        | Instruction::LoopNextNumeric { done: to, .. }
+        | Instruction::LoopNextEntry { done: to, .. }
+        | Instruction::LoopAdvance { done: to, .. } => Some(to),
+        _ => None,
+    }
+}
