@@ -47,6 +47,11 @@ COSTS: dict[str, tuple[str, str, int]] = {
         "IF (EXISTS x IN range(0, length(xs)) SATISFIES x == 1) THEN sum(x FOR x IN xs) ELSE 0",
         2 + 3,
     ),
+    "all of a range, and then a loop": (
+        "integer",
+        "IF (FORALL x IN range(0, length(xs)) SATISFIES x < 1) THEN 0 ELSE sum(x FOR x IN xs)",
+        2 + 3,
+    ),
     "taken while": ("array<integer>", "take_while(x > 2 FOR x IN xs)", 2),
     "dropped while": ("array<integer>", "drop_while(x > 2 FOR x IN xs)", 3),
     "sorted by Python itself": ("array<integer>", "sort_by(0 - x FOR x IN xs)", 3),
