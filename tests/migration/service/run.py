@@ -422,7 +422,7 @@ def _run(service: Service, turn: float, rounds: int, seconds: float, say: Callab
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turn", type=float, default=1.2, help="seconds of each turn beside Python alone (1.2)")
-    parser.add_argument("--rounds", type=int, default=60, help="of a turn of each (60)")
+    parser.add_argument("--rounds", type=int, default=40, help="of a turn of each (40)")
     parser.add_argument("--place", default=_in_memory(), help="where the files stand (%(default)s)")
     parser.add_argument("--faulty", type=float, default=40.0, help="seconds of each mode with faults (40)")
     parser.add_argument("--sample", action="store_true", help="a few seconds in all; writes no result")
