@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Adopted(Generic[P, R]):
-    """Called as the function is. `node` says what stands behind it, and `status` where that stands."""
+    """Called as the function is. `node` says what stands behind it, and `mode` where that stands."""
 
     def __init__(self, function: Callable[P, R], compiled: Any, routes: Routes) -> None:
         functools.update_wrapper(self, function)
