@@ -26,8 +26,8 @@ from vesper.compiler import Compiled
 from vesper.effects.settings import ConfigError
 from vesper.engines.compare import Agree, Disagree, compare
 from vesper.engines.direct_engine import DirectEngine, DirectProgram, FormTier, NotCompiled, TieredEngine
-from vesper.engines.engine import Done, EngineUnavailable, run_observed
-from vesper.engines.outcome import EngineFault, Returned
+from vesper.engines.engine import Done, EngineUnavailable, Limits, run_observed
+from vesper.engines.outcome import EngineFault, LimitHit, Returned
 from vesper.engines.tiering import ALWAYS, VARIABLE, Tiering, tiering
 from vesper.host.config import config_from
 from vesper.verify.forms import COMPARED, FormsEngine, FormsExecution
@@ -92,6 +92,19 @@ def test_few_long_calls_make_a_node_hot() -> None:
     assert own(program).stage == "cold"
     program.call({"n": 5})
     eventually(lambda: own(program).stage in ("installed", "refused"))
+
+
+def test_a_call_that_is_run_on_both_sides_comes_to_what_each_comes_to() -> None:
+    """Short ones without a frame, long ones with one, and such that the interpreter is left before its end."""
+    program = DirectEngine(Tiering("auto", calls=1)).load(looped())
+    program.call({"n": 1})
+    program.call({"n": 1})
+    eventually(lambda: own(program).stage == "installed")
+    for _ in range(60):
+        for n in (3, 3_000, 400_000):
+            assert program.call({"n": n}) == Returned({"result": n * (n - 1) // 2})
+            assert program.call({"n": n}, limits=Limits(fuel=n - 1)) == LimitHit("fuel")
+            assert program.call({"n": n}, limits=Limits(fuel=n)) == Returned({"result": n * (n - 1) // 2})
 
 
 def test_the_thresholds_are_those_that_were_set() -> None:

@@ -181,6 +181,26 @@ impl Meter {
         Ok(())
     }
 
+    /// The same for a run beside this one that computes from now on, and for no longer than this.
+    pub(crate) fn within(&self, time: Duration) -> Self {
+        let at_hand = self.at_hand.min(UNITS_A_LOOK);
+        let back = self.at_hand - at_hand;
+        let own = self.clock.as_ref().map(|clock| {
+            let spent = clock.since.map_or(Duration::ZERO, |since| since.elapsed());
+            clock.left.saturating_sub(spent)
+        });
+        Self {
+            at_hand,
+            rest: self.rest.saturating_add(back),
+            clock: Some(Clock {
+                left: own.map_or(time, |own| own.min(time)),
+                since: Some(Instant::now()),
+            }),
+            watch: self.watch,
+            taken: self.taken - back,
+        }
+    }
+
     /// The execution computes from now on.
     #[inline]
     pub(crate) fn go(&mut self) {
@@ -202,6 +222,35 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_beside_another_has_its_fuel_and_less_time() {
+        let fuel = 10 * UNITS_A_LOOK;
+        let mut meter = Meter::new(Limits {
+            fuel,
+            ..Limits::default()
+        });
+        assert!(meter.spend().is_ok());
+        let mut beside = meter.within(Duration::ZERO);
+        assert_eq!((beside.spent(), beside.left()), (meter.spent(), meter.left()));
+        let units = (0..=fuel).take_while(|_| beside.spend().is_ok()).count() as u64;
+        assert_eq!(units, UNITS_A_LOOK, "then somebody looks at the clock");
+        assert_eq!(beside.spend(), Err(Exhausted::Time));
+        let mut beside = meter.within(Duration::MAX);
+        let units = (0..=fuel).take_while(|_| beside.spend().is_ok()).count() as u64;
+        assert_eq!((units, beside.spend()), (fuel - 1, Err(Exhausted::Fuel)));
+        assert_eq!(meter.spent(), 1, "nothing is taken from the other");
+    }
+
+    #[test]
+    fn a_run_beside_another_has_no_more_time_than_that() {
+        let mut meter = Meter::new(Limits {
+            time: Some(Duration::ZERO),
+            ..Limits::default()
+        });
+        meter.go();
+        assert_eq!(meter.within(Duration::MAX).spend(), Err(Exhausted::Time));
+    }
 
     fn spent(limits: Limits) -> (u64, Exhausted) {
         let mut meter = Meter::new(limits);

@@ -22,11 +22,13 @@ use crate::words::{Express, Scales, Shape};
 
 mod frameless;
 mod monitor;
+mod trial;
 mod variants;
 mod worker;
 
 use frameless::Probe;
-use monitor::{Monitor, Side, Verdict};
+use monitor::{Monitor, Verdict};
+use trial::Trial;
 use variants::Variants;
 pub use worker::{after_fork_in_child, after_fork_in_parent, before_fork};
 
@@ -343,13 +345,7 @@ impl Tier {
                 self.run_both(tiering, made, code, frame, marks, meter)
             }
             (Look::Beside(machine), _) if frame.next == 0 => {
-                let begun = (tiering.clock)();
-                let stop = execute(code, frame, marks, meter)?;
-                if let Stop::Ended(Outcome::Returned(_)) = &stop {
-                    let interpreter = (tiering.clock)().saturating_sub(begun);
-                    self.judge_frameless(machine, interpreter);
-                }
-                Ok(stop)
+                self.run_beside(tiering, machine, code, frame, marks, meter)
             }
             (_, Some(made)) => {
                 self.enter(made, code, frame, meter)?;
@@ -359,9 +355,8 @@ impl Tier {
         }
     }
 
-    /// Runs the same inputs on both sides and compares the times: what other inputs take says nothing about these. The
-    /// side that begins runs a copy. Where that stops before the end, or ends in another way than most runs do, it was the
-    /// run, and there is no second: nothing is asked for twice, and who wanted it to stop has said so once.
+    /// Runs machine code, and then the interpreter on a copy: what other inputs take says nothing about these. A run that
+    /// stops before its end, or does not return, is not repeated: nothing is asked for twice.
     fn run_both(
         &self,
         tiering: &Tiering,
@@ -371,34 +366,47 @@ impl Tier {
         marks: &mut Marks,
         meter: &mut Meter,
     ) -> Result<Stop, Fault> {
-        let mut timed = |side: Side, frame: &mut Frame, meter: &mut Meter| {
-            let begun = (tiering.clock)();
-            if side == Side::Machine {
-                self.enter(made, code, frame, meter)?;
-            }
-            let stop = execute(code, frame, marks, meter)?;
-            Ok((stop, (tiering.clock)().saturating_sub(begun)))
-        };
-        let begins = self.state().map_or(Side::Machine, |state| state.framed.begins());
-        let (mut copy, mut copied) = (frame.clone(), meter.clone());
-        // What the copy takes is not the run's time.
-        meter.wait();
-        let (stop, first) = timed(begins, &mut copy, &mut copied)?;
-        if !matches!(stop, Stop::Ended(Outcome::Returned(_))) {
-            (*frame, *meter) = (copy, copied);
-            return Ok(stop);
-        }
-        drop((stop, copy));
-        meter.go();
-        let (stop, second) = timed(begins.other(), frame, meter)?;
+        let (copy, copied) = (frame.clone(), meter.clone());
+        let begun = (tiering.clock)();
+        self.enter(made, code, frame, meter)?;
+        let stop = execute(code, frame, marks, meter)?;
         if let Stop::Ended(Outcome::Returned(_)) = &stop {
-            let (machine, interpreter) = match begins {
-                Side::Machine => (first, second),
-                Side::Interpreter => (second, first),
-            };
-            self.judge_framed(machine, interpreter);
+            let machine = (tiering.clock)().saturating_sub(begun);
+            let trial = Trial::of(tiering, machine, code, copy, &copied)?;
+            if let Some(interpreter) = trial.took {
+                self.judge_framed(machine, interpreter);
+            }
         }
         Ok(stop)
+    }
+
+    /// Runs on the interpreter what took machine code so long without a frame; where that takes much longer, it is left,
+    /// and machine code does it once more.
+    fn run_beside(
+        &self,
+        tiering: &Tiering,
+        machine: u64,
+        code: &Code,
+        frame: &mut Frame,
+        marks: &mut Marks,
+        meter: &mut Meter,
+    ) -> Result<Stop, Fault> {
+        // What the copy takes is not the run's time.
+        meter.wait();
+        let trial = Trial::of(tiering, machine, code, frame.clone(), meter)?;
+        meter.go();
+        if let Some(interpreter) = trial.took {
+            self.judge_frameless(machine, interpreter);
+        }
+        // Whoever was stopped may have been stopped by the end of the trial.
+        if !matches!(trial.stop, Stop::Ended(Outcome::LimitHit(_))) {
+            (*frame, *meter) = (trial.frame, trial.meter);
+            return Ok(trial.stop);
+        }
+        if let Some(made) = self.made.get().filter(|_| self.enters.load(Ordering::Acquire)) {
+            self.enter(made, code, frame, meter)?;
+        }
+        execute(code, frame, marks, meter)
     }
 
     /// Does what was to be done at this call.

@@ -4,22 +4,6 @@
 //! counts, so that a machine that stands still for a moment changes nothing. Machine code is left only when it was clearly
 //! slower twice in a row. It is looked at less and less often while it is faster.
 
-/// Who runs a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Interpreter,
-    Machine,
-}
-
-impl Side {
-    pub(super) fn other(self) -> Self {
-        match self {
-            Self::Interpreter => Self::Machine,
-            Self::Machine => Self::Interpreter,
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Open,
@@ -61,15 +45,6 @@ impl Monitor {
     /// So many calls are between two that are timed.
     pub(super) fn every(&self) -> u32 {
         self.every
-    }
-
-    /// Who should run the next call first: the other one finds the inputs in the caches.
-    pub(super) fn begins(&self) -> Side {
-        if self.ratios.len().is_multiple_of(2) {
-            Side::Machine
-        } else {
-            Side::Interpreter
-        }
     }
 
     /// Nanoseconds that either side took for the same inputs.
@@ -168,22 +143,6 @@ mod tests {
     fn a_clock_that_stood_still_is_no_reason_to_divide_by_nothing() {
         let mut monitor = Monitor::new();
         assert_eq!(rounds(&mut monitor, 0, 0), Verdict::Faster);
-    }
-
-    #[test]
-    fn the_sides_take_turns_to_begin() {
-        let mut monitor = Monitor::new();
-        let begun: Vec<Side> = (0..4)
-            .map(|_| {
-                let side = monitor.begins();
-                monitor.record(1, 1);
-                side
-            })
-            .collect();
-        assert_eq!(
-            begun,
-            [Side::Machine, Side::Interpreter, Side::Machine, Side::Interpreter]
-        );
     }
 
     #[test]
