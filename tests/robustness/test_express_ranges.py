@@ -218,3 +218,37 @@ def test_an_interrupt_stops_a_long_run() -> None:
         signal.signal(signal.SIGINT, before)
     assert program.call(long) == expected
     assert expressed(program) == 0
+
+
+def test_many_calls_in_one_let_others_run_though_they_are_few() -> None:
+    """Less than a thousand, each of some ten thousand rounds: nobody waits for all of them."""
+    program = ENGINE.load(NUMERIC)
+    many = program.way_in_for_many(ended)
+    assert many is not None
+    given: list[dict[str, Any]] = [{"seed": 42, "n": 10_000} for _ in range(1_000)]
+    for _ in range(ROUNDS):
+        answers, was_done = beside(lambda: many(given), lambda: None)
+        assert answers == [answers[0]] * len(given)  # type: ignore[index]
+        if was_done:
+            return
+    pytest.fail("nobody else ran before the end")
+
+
+def test_a_range_that_is_not_gone_through_leaves_long_arrays_as_they_are() -> None:
+    node = small_node(
+        "rows: array<Row>\nn: integer",
+        """\
+- operation: compute
+  compute:
+    result: SUM(bit_and(r.a, 7) FOR r IN rows) + (IF n > 0 THEN SUM(bit_and(i, 7) FOR i IN range(0, n)) ELSE 0)
+- {operation: return, success: [result]}""",
+        outputs="result: integer",
+        rest="types:\n  Row:\n    fields: {a: integer}",
+    )
+    program = ENGINE.load(node)
+    for rows in (10, 70_000):
+        for n in (0, 10):
+            given = {"rows": [{"a": each} for each in range(rows)], "n": n}
+            assert is_expressed(program, given), (rows, n)
+            total = sum(each & 7 for each in range(rows)) + sum(each & 7 for each in range(n))
+            assert program.call(given) == Returned({"result": total})

@@ -321,7 +321,8 @@ class Host:
         with self._lock:
             if self._active == 0:
                 return False
-            self._when_quiet.append(then)
+            if then not in self._when_quiet:  # a Host may never be quiet, and be asked often
+                self._when_quiet.append(then)
             return True
 
     def _drive(

@@ -267,12 +267,16 @@ impl Tier {
         if left == 0 {
             return self.looked(tiering, of, code, frame, marks, meter);
         }
-        self.left.store(left - 1, Ordering::Relaxed);
         if self.enters.load(Ordering::Acquire)
             && let Some(made) = self.made.get()
         {
+            self.left.store(left - 1, Ordering::Relaxed);
             self.enter(made, code, frame, meter)?;
             return execute(code, frame, marks, meter);
+        }
+        // While it is compiled nobody counts: the count that comes with the code would be written over.
+        if left != NEVER {
+            self.left.store(left - 1, Ordering::Relaxed);
         }
         let before = meter.spent();
         let stop = execute(code, frame, marks, meter);
@@ -469,15 +473,16 @@ impl Tier {
         match made {
             Ok(made) => {
                 COMPILED.fetch_add(1, Ordering::Relaxed);
-                // Only who queued it makes it, and that happens once.
-                let _ = self.made.set(made);
-                state.stage = Stage::Installed;
                 let every = if tiering.is_eager {
                     NEVER
                 } else {
                     state.framed.every()
                 };
+                // First: who finds the code counts.
                 self.left.store(every, Ordering::Relaxed);
+                // Only who queued it makes it, and that happens once.
+                let _ = self.made.set(made);
+                state.stage = Stage::Installed;
                 self.enters.store(true, Ordering::Release);
             }
             Err(why) => {

@@ -127,7 +127,7 @@ pub(crate) struct Plan {
     pub(crate) loads: Vec<(usize, Kind)>,
     /// What is gathered of the items of a loop, by the instructions that start it, go on in it and read fields.
     pub(crate) rows: BTreeMap<usize, Rows>,
-    /// How many units of fuel a run may spend at most, whatever it is given; for code without a frame that has ranges.
+    /// How many units of fuel a run may spend from its first range on, whatever it is given; for code without a frame.
     pub(crate) most_units: Option<u64>,
 }
 

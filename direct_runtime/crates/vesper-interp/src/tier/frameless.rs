@@ -116,6 +116,11 @@ impl Tier {
         (!probe.is_open()).then_some(probe)
     }
 
+    fn is_probe(&self, express: &dyn Express) -> bool {
+        let probe = self.made.get().and_then(|made| made.probe.as_ref());
+        probe.is_some_and(|probe| std::ptr::addr_eq(probe, express))
+    }
+
     /// Told how long either side took, machine code without a frame. Where it is slower only that way rests.
     pub(super) fn judge_frameless(&self, machine: u64, interpreter: u64) {
         let Some(mut state) = self.state() else {
@@ -143,10 +148,10 @@ impl Tier {
         self.missed(misses.saturating_add(A_MISS));
     }
 
-    /// Above a bound nobody tries for a while.
+    /// Above a bound nobody tries for a while, or for as long as was said before.
     fn missed(&self, misses: u32) {
         let misses = if misses > MOST_MISSES {
-            MOST_MISSES + UNTIL_TRIED
+            misses.max(MOST_MISSES + UNTIL_TRIED)
         } else {
             misses
         };
@@ -185,6 +190,10 @@ impl Tier {
         rows: u32,
     ) -> Option<&dyn Express> {
         let tiering = self.tiering.as_ref()?;
+        // What is to be timed is run.
+        if self.is_probe(general) {
+            return None;
+        }
         self.variants.of(tiering, general, code, scales, rows)
     }
 

@@ -101,9 +101,10 @@ impl Lower<'_, '_> {
             return;
         }
         let left = self.held_part(range, Kind::Range, 2);
+        // From here on: what was done before had its bound in the inputs.
+        let fuel = self.fuel_for_ranges();
         if is_whole {
             // Code with ranges may spend less than the most items there are, so this is the bound of those too.
-            let fuel = self.builder.use_var(self.fuel);
             let is_long = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, fuel);
             let is_long = if self.is_forced() {
                 self.builder.ins().iconst(types::I8, 1)
@@ -113,8 +114,10 @@ impl Lower<'_, '_> {
             let (long, next) = (self.too_long(), self.builder.create_block());
             self.builder.ins().brif(is_long, long, &NONE, next, &NONE);
             self.builder.switch_to_block(next);
+            self.builder.def_var(self.fuel, fuel);
             return;
         }
+        self.builder.def_var(self.fuel, fuel);
         let most = i64::try_from(ITEMS).unwrap_or(i64::MAX);
         let is_long = self
             .builder
@@ -164,13 +167,18 @@ impl Lower<'_, '_> {
 
     /// What the run may spend from its start on.
     pub(super) fn first_fuel(&mut self) -> Value {
-        let given = self.builder.ins().load(types::I64, TRUSTED, self.context, 0);
+        self.builder.ins().load(types::I64, TRUSTED, self.context, 0)
+    }
+
+    /// What it may still spend once it goes through a range.
+    fn fuel_for_ranges(&mut self) -> Value {
+        let fuel = self.builder.use_var(self.fuel);
         match self.plan.most_units.and_then(|most| i64::try_from(most).ok()) {
             Some(most) => {
                 let most = self.builder.ins().iconst(types::I64, most);
-                self.builder.ins().umin(given, most)
+                self.builder.ins().umin(fuel, most)
             }
-            None => given,
+            None => fuel,
         }
     }
 

@@ -269,8 +269,8 @@ const MOST_UNITS: u64 = 1 << 16;
 /// The work of an instruction that a function does.
 const CALLED: u64 = 64;
 
-/// How many units may be spent where loops go through ranges: what a round of the longest loop does, so many times, is not
-/// too much. Loops through arrays of the inputs have their bound in those: they were read, which takes longer.
+/// How many units may be spent from the first range on: what a round of the longest loop does, so many times, is not too
+/// much. Loops through arrays of the inputs have their bound in those, which were read: that takes longer.
 pub(super) fn most_units(code: &Code, plan: &Plan) -> Option<u64> {
     let mut all = code.instructions.iter();
     if !all.any(|one| matches!(one, Instruction::LoopRange { .. })) {
