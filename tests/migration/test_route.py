@@ -211,6 +211,7 @@ def test_evidence_is_that_of_the_router_in_python(tmp_path: Path) -> None:
                 here.node.call(inputs)
             else:
                 assert isinstance(here.program.call(inputs), Returned)
+        assert here.way_in.wait(5)  # what took long is followed in a thread of its own
         here.program.drain()
         here.routes.followers.drain(5)
         live = here.program.live

@@ -348,7 +348,7 @@ fn loops_in_loops_and_loops_that_are_left_come_to_the_same() {
                     let is_returned = matches!(outcome, Outcome::Returned(_));
                     assert!(is_returned || ended != Ended::Done, "{name} {n} {m}");
                     done += usize::from(ended == Ended::Done);
-                    if is_returned && fuel == 10_000 && m.abs() < 100 {
+                    if is_returned && fuel == 10_000 && m.unsigned_abs() < 100 {
                         assert_eq!(ended, Ended::Done, "{name} {n} {m}: {outcome:?}");
                     }
                 }
