@@ -2,6 +2,8 @@
 //! way where there is none, where a row does not go that way, and where it gave up.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use vesper_interp::guard::guarded;
@@ -21,6 +23,8 @@ use crate::write::Writer;
 /// How many rows make a block: what they take and give stays near the processor, and what is done once for a block is
 /// little for a row.
 const BLOCK: usize = 128;
+/// For how many rows is asked at a time how they are to be run: what is asked and told then is written by all threads.
+const ASKED: usize = 16 * BLOCK;
 
 /// The inputs of a part, for the ordinary way.
 enum Source<'a> {
@@ -35,11 +39,12 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    pub(crate) fn with(self, given: RecordBatch) -> Part {
+    pub(crate) fn with(self, given: RecordBatch, took: Duration) -> Part {
         Part {
             given,
             columns: self.columns,
             errors: self.errors,
+            took,
         }
     }
 }
@@ -53,9 +58,17 @@ pub(crate) struct Pass<'a, 'p> {
     /// Made when the first row needs it: in most parts none does.
     source: Option<Source<'a>>,
     remembered: Option<&'a mut [Remembered]>,
+    is_over: &'a AtomicBool,
     guards_rows: bool,
     writers: Vec<Writer>,
     errors: Vec<(usize, Ended)>,
+}
+
+/// How rows without a frame ended.
+#[derive(Default)]
+struct Tally {
+    outputs: u32,
+    missed: u32,
 }
 
 /// What the way without a frame needs for a part.
@@ -87,6 +100,7 @@ impl<'a, 'p> Pass<'a, 'p> {
         given: &'a RecordBatch,
         rows: &'a mut Rows<'p>,
         remembered: &'a mut [Remembered],
+        is_over: &'a AtomicBool,
         guards_rows: bool,
     ) -> Self {
         let declared = program.node().outputs.iter().zip(&plan.scales);
@@ -98,6 +112,7 @@ impl<'a, 'p> Pass<'a, 'p> {
             rows,
             source: None,
             remembered: Some(remembered),
+            is_over,
             guards_rows,
             writers: declared
                 .map(|(output, scale)| Writer::new(&output.ty, *scale, length))
@@ -112,10 +127,9 @@ impl<'a, 'p> Pass<'a, 'p> {
         let mut swift: Option<Swift<'a>> = None;
         let mut row = 0;
         while row < length {
-            let end = length.min(row + BLOCK);
-            let count = u32::try_from(end - row).unwrap_or(u32::MAX);
-            let express = match self.program.express_rows(count) {
-                Ok(express) => express,
+            let count = u32::try_from((length - row).min(ASKED)).unwrap_or(u32::MAX);
+            let (express, count) = match self.program.express_rows(count) {
+                Ok(found) => found,
                 Err(count) => {
                     let end = length.min(row.saturating_add(count as usize));
                     self.ordinary(row..end)?;
@@ -133,8 +147,26 @@ impl<'a, 'p> Pass<'a, 'p> {
             let scaled = self
                 .program
                 .express_scaled(express, swift.fillers.scales(), count);
-            self.block(swift, scaled.unwrap_or(express), &(row..end), fuel)?;
-            row = end;
+            let express = scaled.unwrap_or(express);
+            let end = length.min(row.saturating_add(count as usize));
+            let mut tally = Tally::default();
+            while row < end {
+                self.go_on()?;
+                let block = row..length.min(row + BLOCK);
+                row = block.end;
+                self.block(swift, express, &block, fuel, &mut tally)?;
+                if tally.missed > tally.outputs {
+                    break; // that is told before more of them give up
+                }
+            }
+            self.program.expressed_rows(tally.outputs, tally.missed);
+        }
+        Ok(())
+    }
+
+    fn go_on(&self) -> Result<(), Failed> {
+        if self.is_over.load(Ordering::Relaxed) {
+            return Err(Failed::Over);
         }
         Ok(())
     }
@@ -146,6 +178,7 @@ impl<'a, 'p> Pass<'a, 'p> {
         express: &dyn Express,
         rows: &Range<usize>,
         fuel: u64,
+        tally: &mut Tally,
     ) -> Result<(), Failed> {
         let Swift {
             fillers,
@@ -157,7 +190,8 @@ impl<'a, 'p> Pass<'a, 'p> {
             return self.ordinary(rows.clone());
         }
         let (outputs, missed) = block.run(express, fuel);
-        self.program.expressed_rows(outputs, missed);
+        tally.outputs = tally.outputs.saturating_add(outputs);
+        tally.missed = tally.missed.saturating_add(missed);
         scratch.scale(block, &self.writers);
         let mut at = 0;
         while let Some(rest) = block.has_outputs().get(at..)
@@ -197,6 +231,7 @@ impl<'a, 'p> Pass<'a, 'p> {
             )?,
         };
         for row in rows {
+            self.go_on()?;
             self.row(&mut source, row);
         }
         self.source = Some(source);

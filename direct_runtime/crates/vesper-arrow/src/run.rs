@@ -1,8 +1,8 @@
-//! Runs a node over parts of a table, on as many threads as there should be.
+//! Runs a node over parts of a table.
 
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -40,6 +40,8 @@ pub struct Part {
     pub columns: Vec<ArrayRef>,
     /// The rows without outputs, in order.
     pub errors: Vec<(usize, Ended)>,
+    /// How long its rows took.
+    pub took: Duration,
 }
 
 /// When the rows of a table begin, and what each may use up.
@@ -55,6 +57,8 @@ pub struct Terms {
 pub enum Failed {
     Arrow(ArrowError),
     Engine(String),
+    /// Nobody waits for it any more.
+    Over,
 }
 
 impl std::convert::From<ArrowError> for Failed {
@@ -63,60 +67,23 @@ impl std::convert::From<ArrowError> for Failed {
     }
 }
 
-/// Runs these parts, in order or at the same time; what comes back is in their order.
+/// Runs these parts one after another, here.
 pub fn run_parts(
     program: &Program,
     plan: &Plan,
     parts: Vec<RecordBatch>,
     terms: &Terms,
 ) -> Result<Vec<Part>, Failed> {
-    let threads = terms.threads.get().min(parts.len());
-    if threads <= 1 {
-        let mut thread = Thread::new(program, plan, terms)?;
-        return parts.into_iter().map(|part| thread.part(part)).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let waiting: Vec<Mutex<Option<RecordBatch>>> =
-        parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
-    let done: Vec<Mutex<Option<Result<Part, Failed>>>> = waiting.iter().map(|_| Mutex::new(None)).collect();
-    let work = || -> Result<(), Failed> {
-        let mut thread = Thread::new(program, plan, terms)?;
-        loop {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let (Some(waiting), Some(done)) = (waiting.get(place), done.get(place)) else {
-                return Ok(());
-            };
-            let Some(part) = waiting.lock().ok().and_then(|mut part| part.take()) else {
-                continue;
-            };
-            let ran = thread.part(part);
-            if let Ok(mut done) = done.lock() {
-                *done = Some(ran);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        // This thread is one of them.
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut ended = work();
-        for other in others {
-            let other = other
-                .join()
-                .unwrap_or_else(|_| Err(Failed::Engine("a thread of a batch panicked".to_owned())));
-            ended = ended.and(other);
-        }
-        ended
-    })?;
-    let lost = || Failed::Engine("a part of a batch was not run".to_owned());
-    done.into_iter()
-        .map(|done| done.into_inner().ok().flatten().unwrap_or_else(|| Err(lost())))
-        .collect()
+    let never = AtomicBool::new(false);
+    let mut thread = Thread::new(program, plan, terms, &never).map_err(Failed::Engine)?;
+    parts.into_iter().map(|part| thread.part(part)).collect()
 }
 
 /// What one thread keeps from part to part.
-struct Thread<'a> {
+pub(crate) struct Thread<'a> {
     program: &'a Program,
     plan: &'a Plan,
+    is_over: &'a AtomicBool,
     rows: Rows<'a>,
     remembered: Vec<Remembered>,
     /// What a run without a frame may spend. It does not look at the clock: where time is limited, nothing.
@@ -124,7 +91,13 @@ struct Thread<'a> {
 }
 
 impl<'a> Thread<'a> {
-    fn new(program: &'a Program, plan: &'a Plan, terms: &Terms) -> Result<Self, Failed> {
+    /// `is_over` is set where nobody waits for the rows any more.
+    pub(crate) fn new(
+        program: &'a Program,
+        plan: &'a Plan,
+        terms: &Terms,
+        is_over: &'a AtomicBool,
+    ) -> Result<Self, String> {
         let limits = Limits {
             fuel: planted!("batch.fuel_is_without_limit", terms.limits.fuel, u64::MAX),
             time: planted!("batch.time_is_without_limit", terms.limits.time, None),
@@ -132,23 +105,25 @@ impl<'a> Thread<'a> {
         };
         let rows = program
             .rows(terms.now.clone(), limits)
-            .map_err(|misuse| Failed::Engine(misuse.0))?;
+            .map_err(|misuse| misuse.0)?;
         Ok(Self {
             program,
             plan,
+            is_over,
             rows,
             fuel: if limits.time.is_some() { 0 } else { limits.fuel },
             remembered: plan.inputs.iter().map(|_| Remembered::new()).collect(),
         })
     }
 
-    fn part(&mut self, given: RecordBatch) -> Result<Part, Failed> {
+    pub(crate) fn part(&mut self, given: RecordBatch) -> Result<Part, Failed> {
+        let began = Instant::now();
         match guarded(|| self.run(&given, false)) {
-            Ok(ran) => ran.map(|ran| ran.with(given)),
+            Ok(ran) => ran.map(|ran| ran.with(given, began.elapsed())),
             // A row brings the engine down. It is a function of its inputs, so that all are run again, each under a
             // guard of its own, and that one says so.
             Err(_) => match guarded(|| self.run(&given, true)) {
-                Ok(ran) => ran.map(|ran| ran.with(given)),
+                Ok(ran) => ran.map(|ran| ran.with(given, began.elapsed())),
                 Err(message) => Err(Failed::Engine(message)),
             },
         }
@@ -161,6 +136,7 @@ impl<'a> Thread<'a> {
             given,
             &mut self.rows,
             &mut self.remembered,
+            self.is_over,
             guards_rows,
         );
         // A row that brings the engine down is told from the others in the ordinary way alone.

@@ -16,6 +16,9 @@ pub struct Table {
     reader: Box<dyn RecordBatchReader + Send>,
     /// What was read and is not given away yet.
     begun: VecDeque<RecordBatch>,
+    /// Nobody asks a stream again that has ended, or that had an error, which comes after what was read before.
+    is_over: bool,
+    error: Option<ArrowError>,
 }
 
 impl std::fmt::Debug for Table {
@@ -40,6 +43,8 @@ impl Table {
         Ok(Self {
             reader: Box::new(reader),
             begun: VecDeque::new(),
+            is_over: false,
+            error: None,
         })
     }
 
@@ -76,6 +81,8 @@ impl Table {
         Ok(Self {
             reader: Box::new(RecordBatchIterator::new([Ok(batch)], schema)),
             begun: VecDeque::new(),
+            is_over: false,
+            error: None,
         })
     }
 }
@@ -90,9 +97,15 @@ impl Table {
         let mut parts = Vec::with_capacity(count);
         while parts.len() < count {
             let Some(batch) = self.begun.pop_front() else {
+                if self.is_over {
+                    break;
+                }
                 match self.reader.next() {
-                    Some(batch) => self.begun.push_back(batch?),
-                    None => break,
+                    Some(Ok(batch)) => self.begun.push_back(batch),
+                    ended => {
+                        self.is_over = true;
+                        self.error = ended.and_then(Result::err);
+                    }
                 }
                 continue;
             };
@@ -104,7 +117,10 @@ impl Table {
                 parts.push(batch.slice(0, rows.min(ROWS)));
             }
         }
-        Ok(parts)
+        match self.error.take_if(|_| parts.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(parts),
+        }
     }
 }
 

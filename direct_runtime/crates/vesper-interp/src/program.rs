@@ -287,9 +287,10 @@ impl Program {
         self.pathed().ok()?.shape.clone()
     }
 
-    /// The same way for so many runs, one after the other, as a batch has them; how they ended is to be told to
-    /// `expressed_rows`. Where there is none: so many runs are made in the ordinary way before somebody asks again.
-    pub fn express_rows(&self, rows: u32) -> Result<&dyn Express, u32> {
+    /// The same way for so many runs, one after the other, as a batch has them, and for how many of them; how they ended is
+    /// to be told to `expressed_rows`. Where there is none: so many runs are made in the ordinary way before somebody asks
+    /// again.
+    pub fn express_rows(&self, rows: u32) -> Result<(&dyn Express, u32), u32> {
         self.unit.tier.express_rows(rows)
     }
 

@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyCapsule, PyDict, PyFloat, PyList, PyString, PyTuple};
 use vesper_arrow::{
-    Array, ArrayRef, ArrowError, Cell, Decimals, Ended, Exported, Failed, Form, Options, Part, Plan,
-    RecordBatch, RecordBatchReader, Refusal, SchemaRef, Table, Terms, Told, cell, error_column,
+    Array, ArrayRef, ArrowError, Cell, Crew, Decimals, Ended, Exported, Failed, Form, Holder, Options, Part,
+    Plan, RecordBatch, RecordBatchReader, Refusal, SchemaRef, Table, Terms, Told, cell, error_column,
     inputs_of_row, json_text, run_parts,
 };
 use vesper_interp::Outcome;
@@ -32,9 +33,11 @@ const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-/// How many parts each thread has before what they came to is given away: enough that threads seldom wait for each
-/// other, and few enough that a stream of any length needs little memory.
+/// How many parts for each thread are run ahead of who reads the answer: enough that no thread waits for him, and few
+/// enough that a stream of any length needs little memory.
 const PARTS_A_THREAD: usize = 4;
+/// How often is looked whether somebody wants to stop, for which the lock is needed.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The rows of a table, run when somebody asks for them.
 #[pyclass(frozen, module = "vesper._direct")]
@@ -93,12 +96,15 @@ impl Batches {
         let names = names.collect();
         let raised = Arc::default();
         let reader = Reader {
-            program,
+            program: Arc::new(Held(program)),
             table,
-            plan,
+            plan: Arc::new(plan),
             terms,
             explain,
+            crew: None,
+            failed: None,
             ready: VecDeque::new(),
+            looked: Instant::now(),
             told: HashMap::new(),
             no_errors: None,
             look: None,
@@ -212,14 +218,30 @@ fn taken(table: &Bound<'_, PyAny>) -> PyResult<Table> {
     ))
 }
 
+/// The program, for as long as threads run it.
+struct Held(Py<Program>);
+
+impl Holder for Held {
+    fn program(&self) -> &vesper_interp::Program {
+        self.0.get().compiled()
+    }
+}
+
 /// The answer, made as it is asked for.
 struct Reader {
-    program: Py<Program>,
+    program: Arc<Held>,
     table: Table,
-    plan: Plan,
+    plan: Arc<Plan>,
     terms: Terms,
     explain: Py<PyAny>,
-    ready: VecDeque<RecordBatch>,
+    /// Made for the first two parts: a table of one is run by who asks.
+    crew: Option<Crew>,
+    /// What the stream ended with, after all that they have.
+    failed: Option<ArrowError>,
+    /// The parts that were run by who asks, and not given away yet.
+    ready: VecDeque<Part>,
+    /// When was last looked whether somebody wants to stop.
+    looked: Instant,
     /// What was said of failures that say the same in every row.
     told: HashMap<String, Told>,
     /// The column of errors of a part without any, which the next part of the same length shares.
@@ -239,51 +261,107 @@ impl Iterator for Reader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.ready.is_empty() && !self.is_over {
-            // Whoever asks may hold the global lock or not, on any thread.
-            if let Err(error) = Python::attach(|py| self.go_on(py)) {
-                self.is_over = true;
-                return Some(Err(error));
-            }
+        if self.is_over {
+            return None;
         }
-        self.ready.pop_front().map(Ok)
+        let batch = self.go_on();
+        // After an error there is nothing more.
+        self.is_over = !matches!(batch, Ok(Some(_)));
+        batch.transpose()
     }
 }
 
 impl Reader {
-    /// Runs the next parts of the table.
-    fn go_on(&mut self, py: Python<'_>) -> Result<(), ArrowError> {
-        let count = self.terms.threads.get() * PARTS_A_THREAD;
-        let Self {
-            program,
-            table,
-            plan,
-            terms,
-            ..
-        } = self;
-        let compiled = program.get().compiled();
-        let began = Instant::now();
-        let ran = py.detach(|| {
-            let parts = table.parts(count)?;
-            run_parts(compiled, plan, parts, terms)
-        });
-        let parts = ran.map_err(|failed| match failed {
-            Failed::Arrow(error) => error,
-            Failed::Engine(message) => foreign(&format!("engine fault: {message}; this is a bug in Vesper")),
-        })?;
-        let took = began.elapsed();
-        self.is_over = parts.is_empty();
+    /// The next part of the answer.
+    fn go_on(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let part = loop {
+            // Whoever asks may hold the global lock or not, on any thread. It is not taken where nothing needs it: who waits
+            // for it waits for milliseconds where other threads compute.
+            let ran = unlocked(|| self.run()).map_err(|failed| match failed {
+                Failed::Arrow(error) => error,
+                Failed::Engine(message) => {
+                    foreign(&format!("engine fault: {message}; this is a bug in Vesper"))
+                }
+                Failed::Over => foreign("the batch was left"),
+            })?;
+            if self.looked.elapsed() >= PATIENCE {
+                Python::attach(|py| py.check_signals().map_err(|error| self.keep(py, error)))?;
+                self.looked = Instant::now();
+            }
+            match ran {
+                Ran::Part(part) => break *part,
+                Ran::Waits => {}
+                Ran::Over => return Ok(None),
+            }
+        };
         if let Some(look) = &self.look {
-            look.at(py, self.program.get(), &self.plan, &parts, took)
-                .map_err(|error| self.keep(py, error))?;
+            Python::attach(|py| {
+                look.at(py, self.program.0.get(), &self.plan, &part)
+                    .map_err(|error| self.keep(py, error))
+            })?;
         }
-        for part in parts {
-            match self.finished(py, part) {
-                Ok(batch) => self.ready.push_back(batch?),
-                Err(error) => return Err(self.keep(py, error)),
+        let told = if part.errors.is_empty() {
+            Vec::new()
+        } else {
+            Python::attach(|py| self.told_of(py, &part).map_err(|error| self.keep(py, error)))?
+        };
+        let mut columns = part.columns;
+        columns.push(self.errors(part.given.num_rows(), &told)?);
+        RecordBatch::try_new(Arc::clone(self.plan.schema()), columns).map(Some)
+    }
+
+    /// Runs the next part, or waits a while for those who do.
+    fn run(&mut self) -> Result<Ran, Failed> {
+        let ahead = self.terms.threads.get() * PARTS_A_THREAD;
+        if self.crew.is_none() {
+            if let Some(part) = self.ready.pop_front() {
+                return Ok(Ran::Part(Box::new(part)));
+            }
+            let parts = self.table.parts(ahead)?;
+            let wanted = NonZeroUsize::new(self.terms.threads.get().min(parts.len()));
+            let Some(threads) = wanted else {
+                return Ok(Ran::Over);
+            };
+            if threads.get() > 1 {
+                self.crew = Crew::new(&self.program, &self.plan, &self.terms, threads);
+            }
+            let Some(crew) = &self.crew else {
+                let program = self.program.program();
+                self.ready = run_parts(program, &self.plan, parts, &self.terms)?.into();
+                return Ok(self
+                    .ready
+                    .pop_front()
+                    .map_or(Ran::Over, |part| Ran::Part(Box::new(part))));
+            };
+            for part in parts {
+                crew.give(part);
             }
         }
-        py.check_signals().map_err(|error| self.keep(py, error))
+        let Some(crew) = &self.crew else {
+            return Ok(Ran::Over);
+        };
+        if !crew.is_here() {
+            return Err(Failed::Arrow(foreign(
+                "the process was forked after the batch was begun; read its answer where it was begun, or begin another",
+            )));
+        }
+        while self.failed.is_none() && crew.given() < ahead {
+            match self.table.parts(1) {
+                Ok(parts) if parts.is_empty() => break,
+                Ok(parts) => parts.into_iter().for_each(|part| crew.give(part)),
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        if crew.given() == 0 {
+            return self
+                .failed
+                .take()
+                .map_or(Ok(Ran::Over), |error| Err(error.into()));
+        }
+        match crew.take(PATIENCE) {
+            Some(ran) => Ok(Ran::Part(Box::new(ran?))),
+            None => Ok(Ran::Waits),
+        }
     }
 
     fn keep(&self, py: Python<'_>, error: PyErr) -> ArrowError {
@@ -293,17 +371,11 @@ impl Reader {
         told
     }
 
-    /// The rows of a part with what there is to say of those that have an error.
-    fn finished(&mut self, py: Python<'_>, part: Part) -> PyResult<Result<RecordBatch, ArrowError>> {
-        let mut told = Vec::with_capacity(part.errors.len());
-        for (row, ended) in &part.errors {
-            told.push((*row, self.told(py, &part.given, *row, ended)?));
-        }
-        let mut columns = part.columns;
-        Ok(self.errors(part.given.num_rows(), &told).and_then(|errors| {
-            columns.push(errors);
-            RecordBatch::try_new(Arc::clone(self.plan.schema()), columns)
-        }))
+    /// What there is to say of the rows that have an error.
+    fn told_of(&mut self, py: Python<'_>, part: &Part) -> PyResult<Vec<(usize, Told)>> {
+        let rows = part.errors.iter();
+        rows.map(|(row, ended)| Ok((*row, self.told(py, &part.given, *row, ended)?)))
+            .collect()
     }
 
     fn errors(&mut self, length: usize, told: &[(usize, Told)]) -> Result<ArrayRef, ArrowError> {
@@ -319,9 +391,9 @@ impl Reader {
     }
 
     fn told(&mut self, py: Python<'_>, given: &RecordBatch, row: usize, ended: &Ended) -> PyResult<Told> {
-        let shown = self.program.get().shown();
+        let shown = self.program.0.get().shown();
         let (raw, inputs, same) = match ended {
-            Ended::Misfit(place, value) => return Ok(misfit(self.program.get(), *place, value)),
+            Ended::Misfit(place, value) => return Ok(misfit(self.program.0.get(), *place, value)),
             Ended::Panicked(message) => (fault(py, message)?, None, None),
             Ended::Refused(problems) => {
                 let inputs = match json_text(&self.plan, given, row) {
@@ -363,43 +435,40 @@ struct Look {
 }
 
 impl Look {
-    fn at(
-        &self,
-        py: Python<'_>,
-        program: &Program,
-        plan: &Plan,
-        parts: &[Part],
-        took: Duration,
-    ) -> PyResult<()> {
-        let rows: usize = parts.iter().map(|part| part.given.num_rows()).sum();
-        if rows == 0 {
-            return Ok(());
-        }
+    fn at(&self, py: Python<'_>, program: &Program, plan: &Plan, part: &Part) -> PyResult<()> {
+        let rows = part.given.num_rows();
         let places: Vec<usize> = self.choose.bind(py).call1((rows,))?.extract()?;
         let told = PyList::empty(py);
         for place in places {
-            let found = guarded(|| chosen(program, plan, parts, place));
+            let found = guarded(|| inputs_of_row(program.compiled(), plan, &part.given, place));
             if let Some(values) = found.ok().flatten() {
                 told.append((place, program.shown_inputs(py, &values)?))?;
             }
         }
         if !told.is_empty() {
-            let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            let took = u64::try_from(part.took.as_nanos()).unwrap_or(u64::MAX);
             self.tell.bind(py).call1((told, rows, took))?;
         }
         Ok(())
     }
 }
 
-/// The inputs of the row at this place of all parts.
-fn chosen(program: &Program, plan: &Plan, parts: &[Part], mut place: usize) -> Option<Vec<Value>> {
-    for part in parts {
-        match place.checked_sub(part.given.num_rows()) {
-            Some(rest) => place = rest,
-            None => return inputs_of_row(program.compiled(), plan, &part.given, place),
-        }
+/// What there is of the next part.
+enum Ran {
+    Part(Box<Part>),
+    /// It runs.
+    Waits,
+    /// There is none.
+    Over,
+}
+
+/// Does this without the global lock, whether or not the caller holds it; who holds it has it again afterwards.
+fn unlocked<T: Send>(does: impl FnOnce() -> T + Send) -> T {
+    // SAFETY: it asks about this thread, and nothing else.
+    if unsafe { ffi::PyGILState_Check() } == 0 {
+        return does();
     }
-    None
+    Python::attach(|py| py.detach(does))
 }
 
 /// An error of the interface, which ends texts with a zero.

@@ -16,6 +16,8 @@ const MOST_MISSES: u32 = 64;
 pub(super) const UNTIL_TRIED: u32 = 10_000;
 /// Who has many rows to run asks again after so many whether there is such a way by now.
 pub(super) const UNTIL_ASKED: u32 = 64;
+/// So many rows of a batch take about as long as a call: they are looked at as seldom as calls are.
+const ROWS_A_CALL: u32 = 16;
 
 /// Handed out in place of the way without a frame when somebody is to look at the form: it takes the time.
 #[derive(Debug)]
@@ -158,11 +160,11 @@ impl Tier {
         self.misses.store(misses, Ordering::Relaxed);
     }
 
-    /// The way without a frame for so many runs, one after the other. Where there is none, or it is of no use now: so many
-    /// runs are made in the ordinary way before somebody asks again.
+    /// The way without a frame for runs one after the other, and for how many of so many. Where there is none, or it is of
+    /// no use now: so many runs are made in the ordinary way before somebody asks again.
     ///
     /// Threads that run rows side by side write these counters: once for many rows, or they would wait for each other.
-    pub(crate) fn express_rows(&self, rows: u32) -> Result<&dyn Express, u32> {
+    pub(crate) fn express_rows(&self, rows: u32) -> Result<(&dyn Express, u32), u32> {
         let made = self.made.get().ok_or(UNTIL_ASKED)?;
         let express = made.native.express().ok_or(UNTIL_ASKED)?;
         let misses = self.misses.load(Ordering::Relaxed);
@@ -174,10 +176,12 @@ impl Tier {
         }
         let left = self.left.load(Ordering::Relaxed);
         if left == 0 {
-            return self.probe().ok_or(1);
+            return Ok((self.probe().ok_or(1_u32)?, 1));
         }
-        self.left.store(left.saturating_sub(rows), Ordering::Relaxed);
-        Ok(express)
+        let rows = rows.min(left.saturating_mul(ROWS_A_CALL));
+        self.left
+            .store(left.saturating_sub(rows.div_ceil(ROWS_A_CALL)), Ordering::Relaxed);
+        Ok((express, rows))
     }
 
     /// A faster way for so many runs whose inputs have these scales, where there is one beside the general way; it is made

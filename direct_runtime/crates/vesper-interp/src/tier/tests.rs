@@ -347,7 +347,7 @@ impl Compiler for Swiftly {
 
 /// Whether rows of these scales have code of their own.
 fn is_scaled(program: &Program, scale: u16, rows: u32) -> bool {
-    let general = program.express_rows(1).unwrap();
+    let (general, _) = program.express_rows(1).unwrap();
     program
         .express_scaled(general, &[Some(scale), None], rows)
         .is_some()
@@ -379,7 +379,7 @@ fn few_vectors_of_scales_have_code_and_what_is_refused_is_not_asked_for_again() 
         is_eager: true,
         ..tiering(CODE)
     });
-    let general = program.express_rows(128).unwrap();
+    let (general, _) = program.express_rows(128).unwrap();
     assert!(
         program.express_scaled(general, &[None, None], 1).is_none(),
         "nothing is known"
@@ -553,7 +553,7 @@ fn rows_without_a_frame_are_compared_with_one_that_goes_the_ordinary_way() {
     let mut rows = 0;
     while report(&program).rests == 0 {
         match program.express_rows(64) {
-            Ok(express) => {
+            Ok((express, _)) => {
                 block.begin(64);
                 express.run_rows(&mut block, 1_000);
                 program.expressed_rows(64, 0);
