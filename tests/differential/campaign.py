@@ -29,7 +29,14 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.robustness.proof import PROOFS, STATE, read_json, source_hash, write_json  # noqa: E402  # after the path
+from tests.robustness.proof import (  # noqa: E402  # after the path
+    PROOFS,
+    STATE,
+    read_json,
+    rust_sources,
+    source_hash,
+    write_json,
+)
 from tests.support.nodes import compiled, worked_nodes, written_for_tests  # noqa: E402
 from vesper.cache.kept import Facts  # noqa: E402
 from vesper.cli.verify_text import broken_text, case_text, difference_text, failure_text  # noqa: E402
@@ -86,7 +93,7 @@ def units(executions: int, programs: int) -> list[Unit]:
 def sources() -> str:
     """The hash that every proof has, and the Rust sources: half of what is compared is written there."""
     digest = hashlib.sha256(source_hash().encode())
-    for path in sorted((ROOT / "direct_runtime").glob("crates/**/*.rs")):
+    for path in rust_sources():
         digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 

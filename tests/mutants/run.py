@@ -37,7 +37,15 @@ ROOT = Path(__file__).parents[2]
 if "--inside" not in sys.argv:  # there PYTHONPATH names the copy of the package, and then this folder
     sys.path.insert(0, str(ROOT))
 
-from tests.robustness.proof import LANGUAGE, PROOFS, STATE, read_json, write_json  # noqa: E402  # after the path is set
+from tests.robustness.proof import (  # noqa: E402  # after the path is set
+    LANGUAGE,
+    PROOFS,
+    STATE,
+    hash_of,
+    read_json,
+    rust_sources,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from tests.mutants.corpus import Answer, Question
@@ -103,9 +111,9 @@ def build() -> None:
 def source_hash() -> str:
     """Changes with every change of what is tested and of what it is tested with: of `vesper/` that is what a run
     imports, not the commands, the Host, the journal or what moves traffic."""
-    rust = {"direct_runtime": "*.rs", "schemas": "*.toml"}
     asked = dict.fromkeys(("tests/mutants", "tests/conformance", "tests/unit/engines", "tests/support"), "*")
-    return hashed({**python_packages(), "nodes": "*.vsp", **rust, **asked})
+    of_folders = hashed({**python_packages(), "nodes": "*.vsp", "schemas": "*.toml", **asked})
+    return hashlib.sha256(f"{of_folders}\n{hash_of(rust_sources())}".encode()).hexdigest()
 
 
 def python_packages() -> dict[str, str]:

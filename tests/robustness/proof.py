@@ -21,12 +21,12 @@ def source_hash() -> str:
     """Changes with every change of what decides how nodes are checked and executed, and of `nodes/`. The Host, the
     journal, the commands and the API are no part of it."""
     parts = [path for name in LANGUAGE for path in (ROOT / "vesper" / name).rglob("*.py")]
-    return _hash_of([*parts, *(ROOT / "nodes").rglob("*.vsp")])
+    return hash_of([*parts, *(ROOT / "nodes").rglob("*.vsp")])
 
 
 def whole_hash() -> str:
     """Changes with every change of `vesper/` and of `nodes/`."""
-    return _hash_of([*(ROOT / "vesper").rglob("*.py"), *(ROOT / "nodes").rglob("*.vsp")])
+    return hash_of([*(ROOT / "vesper").rglob("*.py"), *(ROOT / "nodes").rglob("*.vsp")])
 
 
 STORES = {
@@ -43,23 +43,32 @@ STORES = {
 
 def store_hash() -> str:
     """Changes with every change of the stores of migration state, and of what is done in them."""
-    return _hash_of([ROOT / "vesper" / package / f"{name}.py" for package, names in STORES.items() for name in names])
+    return hash_of([ROOT / "vesper" / package / f"{name}.py" for package, names in STORES.items() for name in names])
 
 
 def engine_hash() -> str:
     """Changes with every change of the Rust engine, of its fuzz targets, and of `nodes/`."""
     runtime = ROOT / "direct_runtime"
-    rust = [path for part in ("crates", "fuzz") for path in (runtime / part).rglob("*.rs")]
     locks = [runtime / "Cargo.lock", runtime / "fuzz" / "Cargo.lock"]
-    return _hash_of([*rust, *locks, *(ROOT / "nodes").rglob("*.vsp")])
+    return hash_of([*rust_sources(), *(runtime / "fuzz").rglob("*.rs"), *locks, *(ROOT / "nodes").rglob("*.vsp")])
+
+
+def rust_sources() -> list[Path]:
+    """What the Rust engine is built of: the tests of its crates say nothing of what a proof is about."""
+    crates = ROOT / "direct_runtime" / "crates"
+    return sorted(
+        path
+        for path in crates.rglob("*.rs")
+        if path.name != "tests.rs" and "tests" not in path.relative_to(crates).parts[1:-1]
+    )
 
 
 def debugger_hash() -> str:
     """Changes with every change of the debugger, and of the command that serves it to editors."""
-    return _hash_of([*(ROOT / "vesper" / "debug").rglob("*.py"), ROOT / "vesper" / "cli" / "debug_dap.py"])
+    return hash_of([*(ROOT / "vesper" / "debug").rglob("*.py"), ROOT / "vesper" / "cli" / "debug_dap.py"])
 
 
-def _hash_of(paths: list[Path]) -> str:
+def hash_of(paths: list[Path]) -> str:
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(
