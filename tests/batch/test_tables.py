@@ -295,8 +295,9 @@ def test_words_that_mean_nothing_are_refused(payment: vesper.Node) -> None:
     given = payments(1, is_fine=True)
     with pytest.raises(TypeError, match="not list"):
         payment.run_batch([1])
-    with pytest.raises(ValueError, match="threads is a number from 1 on"):
-        payment.run_batch(given, threads=0)
+    for threads in (0, 1_025, 2**40, 2**70):
+        with pytest.raises(ValueError, match="threads is a number from 1 to 1,024"):
+            payment.run_batch(given, threads=threads)
     with pytest.raises(TypeError, match='decimals is "text"'):
         payment.run_batch(given, decimals="exact")  # type: ignore[arg-type]  # that is what is tested
     with pytest.raises(ValueError, match="from 0 to 38"):

@@ -27,6 +27,8 @@ Decimals = Literal["text"] | int | Mapping[str, int] | None
 """How decimals come out: as texts, with so many digits after the point, or as the node and the columns say."""
 
 MOST_DIGITS = 38
+MOST_THREADS = 1_024
+"""More are a mistake: each has parts of its own in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +110,9 @@ def _names(keep: Iterable[str]) -> list[str]:
 
 def _threads(threads: int | None) -> int:
     if threads is None:
-        return len(os.sched_getaffinity(0))
-    if type(threads) is not int or threads < 1:
-        raise ValueError(f"threads is a number from 1 on, not {threads!r}")
+        return min(len(os.sched_getaffinity(0)), MOST_THREADS)
+    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
+        raise ValueError(f"threads is a number from 1 to {MOST_THREADS:,}, not {threads!r}")
     return threads
 
 

@@ -81,7 +81,7 @@ _TIMED_CALLS = 200
 )
 @click.option("--resume", is_flag=True, help="Let a --batch that was stopped go on where it was.")
 @click.option(
-    "--threads", type=click.IntRange(1), help="How many threads --batch runs on; one a processor unless said."
+    "--threads", type=click.IntRange(1, 1_024), help="How many threads --batch runs on; one a processor unless said."
 )
 @click.option("--keep", multiple=True, metavar="COLUMN", help="A column of --batch that OUT has too; repeat for more.")
 @click.option("--decimals", metavar="N|text", help="Digits after the point of decimals in OUT, or their texts.")

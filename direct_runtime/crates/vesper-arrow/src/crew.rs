@@ -47,9 +47,17 @@ struct Papers {
     /// The parts that nobody has begun, with their numbers.
     waiting: VecDeque<(u64, RecordBatch)>,
     /// Of every part that was given and is not taken, in their order.
-    done: VecDeque<Option<Result<Part, Failed>>>,
+    done: VecDeque<Option<Ran>>,
     /// The number of the oldest of them.
     oldest: u64,
+}
+
+/// What came of a part, and what was given: that goes back to who gave it, so that he drops it. Other libraries do things
+/// then that are not for a thread that they have never seen.
+#[derive(Debug)]
+struct Ran {
+    came: Result<Part, Failed>,
+    _given: RecordBatch,
 }
 
 impl Desk {
@@ -72,7 +80,7 @@ impl Desk {
         }
     }
 
-    fn put(&self, number: u64, ran: Result<Part, Failed>) {
+    fn put(&self, number: u64, ran: Ran) {
         let mut papers = self.papers();
         let place = number
             .checked_sub(papers.oldest)
@@ -143,7 +151,7 @@ impl Crew {
         let done = papers.done.front_mut()?.take()?;
         papers.done.pop_front();
         papers.oldest += 1;
-        Some(done)
+        Some(done.came)
     }
 }
 
@@ -161,7 +169,7 @@ impl Drop for Crew {
         }
         self.desk.is_given.notify_all();
         for thread in threads {
-            // One that panicked was at fault, and nobody waits for what it had: what it did run is told already.
+            // What they run is guarded; one that panicked all the same has nobody who waits for it now.
             let _ = thread.join();
         }
     }
@@ -171,11 +179,12 @@ fn work(desk: &Desk, program: &Program, plan: &Plan, terms: &Terms) {
     let made = guarded(|| Thread::new(program, plan, terms, &desk.is_over));
     let mut thread = made.and_then(|made| made);
     while let Some((number, part)) = desk.next() {
-        let ran = match &mut thread {
+        let given = part.clone();
+        let came = match &mut thread {
             Ok(thread) => thread.part(part),
             // Whoever reads is told at the first part, and waits for none.
             Err(message) => Err(Failed::Engine(message.clone())),
         };
-        desk.put(number, ran);
+        desk.put(number, Ran { came, _given: given });
     }
 }

@@ -267,11 +267,27 @@ impl Iterator for Reader {
         let batch = self.go_on();
         // After an error there is nothing more.
         self.is_over = !matches!(batch, Ok(Some(_)));
+        if self.is_over {
+            self.leave();
+        }
         batch.transpose()
     }
 }
 
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 impl Reader {
+    /// Ends the threads. They are waited for without the lock: what they drop may need it.
+    fn leave(&mut self) {
+        if let Some(crew) = self.crew.take() {
+            unlocked(|| drop(crew));
+        }
+    }
+
     /// The next part of the answer.
     fn go_on(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let part = loop {
