@@ -92,8 +92,8 @@ class WayIn:
     def _look(self, local: Local) -> None:
         if local.attempt != self._attempt:
             self._attempt = local.attempt
-            # What was gathered is of the attempt before. Nobody is waited for: who calls this has locks of the node, for
-            # which another that drains may wait.
+            # What was gathered is of the attempt before. Nobody is waited for: who calls this has locks of the node,
+            # and another that drains may wait for them.
             self._take(is_counted=False)
         trusted = None if local.is_complete else list(local.points)
         self._route.set(local.mode.level, trusted, self._key(), self._sample)

@@ -103,24 +103,29 @@ impl Fingerprint {
         self.put(u128::from(b'b') | u128::from(value) << 8, 2);
     }
 
+    /// A tag, a length and so many bytes.
+    fn tagged(&mut self, tag: u8, bytes: &[u8]) {
+        self.put(u128::from(tag) | (bytes.len() as u128) << 8, 9);
+        self.bytes(bytes);
+    }
+
     fn decimal(&mut self, value: &Decimal) {
-        let scale = value.scale().to_le_bytes();
-        match value
-            .as_small()
-            .map(|(coefficient, _)| (coefficient, i64::try_from(coefficient)))
-        {
-            Some((_, Ok(coefficient))) => self.number(b'd', coefficient),
+        let scale = value.scale();
+        let small = value.as_small().map(|(coefficient, _)| coefficient);
+        match small.map(|coefficient| (coefficient, i64::try_from(coefficient))) {
+            Some((_, Ok(coefficient))) => {
+                let number = u128::from(coefficient.cast_unsigned()) << 8 | u128::from(scale) << 72;
+                self.put(u128::from(b'd') | number, 11);
+                return;
+            }
             Some((coefficient, Err(_))) => {
                 self.tag(b'e');
                 self.bytes(&coefficient.to_le_bytes());
             }
             // Rare, and its text has all its digits.
-            None => {
-                self.tag(b'D');
-                self.text(&value.to_string());
-            }
+            None => self.tagged(b'D', value.to_string().as_bytes()),
         }
-        self.bytes(&scale);
+        self.put(u128::from(scale), 2);
     }
 
     /// Values nest as deep as their types, which are limited.
@@ -166,15 +171,8 @@ impl Fingerprint {
                 let value = if value.is_nan() { f64::NAN } else { *value };
                 self.number(b'f', value.to_bits().cast_signed());
             }
-            (Value::Text(value), _) => {
-                self.tag(b't');
-                self.text(value);
-            }
-            (Value::Bytes(value), _) => {
-                self.tag(b'y');
-                self.length(value.len());
-                self.bytes(value);
-            }
+            (Value::Text(value), _) => self.tagged(b't', value.as_bytes()),
+            (Value::Bytes(value), _) => self.tagged(b'y', value),
             (Value::Timestamp(value), _) => self.number(b's', *value),
             (Value::Date(value), _) => self.number(b'a', i64::from(*value)),
             (Value::Duration(value), _) => self.number(b'u', *value),
@@ -202,15 +200,8 @@ impl Fingerprint {
             match key {
                 Key::Boolean(key) => self.boolean(key),
                 Key::Integer(key) => self.number(b'i', key),
-                Key::Text(key) => {
-                    self.tag(b't');
-                    self.text(key);
-                }
-                Key::Bytes(key) => {
-                    self.tag(b'y');
-                    self.length(key.len());
-                    self.bytes(key);
-                }
+                Key::Text(key) => self.tagged(b't', key.as_bytes()),
+                Key::Bytes(key) => self.tagged(b'y', key),
                 Key::Timestamp(key) => self.number(b's', key),
                 Key::Date(key) => self.number(b'a', i64::from(key)),
                 Key::Member(key) => self.member(key),
@@ -224,10 +215,7 @@ impl Fingerprint {
             Json::Null => self.tag(b'0'),
             Json::Boolean(value) => self.boolean(*value),
             Json::Number(value) => self.decimal(value),
-            Json::Text(value) => {
-                self.tag(b't');
-                self.text(value);
-            }
+            Json::Text(value) => self.tagged(b't', value.as_bytes()),
             Json::Array(items) => {
                 self.tag(b'A');
                 self.length(items.len());
