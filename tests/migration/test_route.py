@@ -213,13 +213,48 @@ def test_evidence_is_that_of_the_router_in_python(tmp_path: Path) -> None:
                 assert isinstance(here.program.call(inputs), Returned)
         assert here.way_in.wait(5)  # what took long is followed in a thread of its own
         here.program.drain()
-        here.routes.followers.drain(5)
+        assert here.routes.followers.drain(5)
         live = here.program.live
         notes = {each: note.points for each, note in live._notes.items()}
-        seen.append((dict(live._agreed), dict(live._compared), notes))
+        agreed = {each: frozenset(fingerprints) for each, fingerprints in live._agreed.items()}
+        seen.append((agreed, dict(live._compared), notes))
         here.routes.close()
     assert seen[0] == seen[1]
     assert sum(map(len, seen[0][0].values())) > 300
+
+
+def test_who_drains_while_another_does_has_what_that_one_took(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that tells the store may have taken what was gathered and not handed it on yet, when somebody drains
+    before the end."""
+    for _ in range(100):
+        here.node.call(payment("1.00"))
+    live, agree_many = here.program.live, here.program.live.agree_many
+    has_taken, goes_on = threading.Event(), threading.Event()
+    taken: list[int] = []
+
+    def slowly(note: PathNote, fingerprints: list[int], compared: int) -> None:
+        taken.append(compared)
+        has_taken.set()
+        assert goes_on.wait(5)
+        agree_many(note, fingerprints, compared)
+
+    monkeypatch.setattr(live, "agree_many", slowly)
+    seen: list[int] = []
+
+    def drain_and_look() -> None:
+        here.program.drain()
+        seen.append(sum(live._compared.values()))
+
+    first = threading.Thread(target=here.program.drain)
+    first.start()
+    assert has_taken.wait(5)
+    second = threading.Thread(target=drain_and_look)
+    second.start()
+    second.join(0.1)  # time for it to come back too early, which it must not
+    goes_on.set()
+    first.join(5)
+    second.join(5)
+    assert seen[0] >= sum(taken) > 0
 
 
 def test_a_flood_of_one_input_is_one_piece_of_evidence(here: Here) -> None:

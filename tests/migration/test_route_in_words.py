@@ -128,7 +128,9 @@ def drawn(draw: random.Random) -> dict[str, Any]:
         "amount": draw.choice([Decimal("1.50"), Decimal("1.5"), 7, Decimal(-3), Decimal("0.00")]),
         "ratio": draw.choice([0.25, -0.0, 0.0, math.nan, math.inf]),
         "kind": draw.choice(["small", "large"]),
-        "name": draw.choice(["", "plain", "zwölf \U0001f600", "x" * 300]),
+        "name": draw.choice(
+            ["", "plain", "zwölf \U0001f600", "x" * 300, "abcdefghijklmnopqrst"[: draw.randint(1, 20)]]
+        ),
         "lines": lines,
     }
     if draw.random() < 0.2:

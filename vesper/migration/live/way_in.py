@@ -9,6 +9,7 @@ two places.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
@@ -69,6 +70,7 @@ class WayIn:
         self._key = key
         self._sample = sample
         self._ended = ended
+        self._draining = threading.RLock()
         self._route: Route = direct.route(
             python.entry,
             self._slow,
@@ -90,7 +92,9 @@ class WayIn:
     def _look(self, local: Local) -> None:
         if local.attempt != self._attempt:
             self._attempt = local.attempt
-            self.drain(is_counted=False)  # what was gathered is of the attempt before
+            # What was gathered is of the attempt before. Nobody is waited for: who calls this has locks of the node,
+            # and another that drains may wait for them.
+            self._take(is_counted=False)
         trusted = None if local.is_complete else list(local.points)
         self._route.set(local.mode.level, trusted, self._key(), self._sample)
 
@@ -112,8 +116,14 @@ class WayIn:
             _log.error("what a run came to could not be compared: %s", type(error).__name__)
             self._routed.live.report(Lost(f"comparing broke: {type(error).__name__}"))
 
-    def drain(self, is_counted: bool = True) -> None:
-        """Tells the node what was gathered since the last time; without the agreements, where they do not count."""
+    def drain(self) -> None:
+        """Tells the node what was gathered since the last time. While another thread does so this one waits: what that
+        one has taken and not told yet would be missing in what is told, or saved before the end, next."""
+        with self._draining:
+            self._take(is_counted=True)
+
+    def _take(self, is_counted: bool) -> None:
+        """Without the agreements, where they do not count."""
         live = self._routed.live
         agreed, times, served, lost, asked, followed, spent_ns, handed = self._route.drain()
         for points, fingerprints, compared in agreed if is_counted else ():
@@ -141,4 +151,5 @@ class WayIn:
         self.drain()
 
     def after_fork(self) -> None:
+        self._draining = threading.RLock()  # a thread of the parent may have had it
         self._route.after_fork()

@@ -1,8 +1,5 @@
 //! Fingerprints of what a run has read: a keyed hash over a form of values in which no two look alike.
 
-use std::hash::Hasher;
-
-use siphasher::sip::SipHasher24;
 use vesper_ir::planted;
 use vesper_ir::{Decimal, Json, Key, Member, Set, Value};
 
@@ -10,30 +7,23 @@ use crate::execution::Completion;
 use crate::parts::Parts;
 use crate::problems::Problems;
 
+mod sip;
 mod worded;
+
+use sip::{Piece, Sip};
+pub(crate) use worded::Hashed;
 
 /// The key of fingerprints. Nobody who does not know it can aim at two inputs with the same one.
 pub type FingerprintKey = [u8; 16];
 
 /// What came back during a run, as far as it is; the inputs are added at the end.
 #[derive(Clone, Debug)]
-pub(crate) struct Fingerprint {
-    hasher: SipHasher24,
-    /// What is not yet hashed: values are short, and to hash each by itself costs more than to copy it.
-    pending: [u8; PENDING],
-    used: usize,
-}
-
-/// So many bytes are held back at most.
-const PENDING: usize = 256;
+pub(crate) struct Fingerprint(Sip);
 
 impl Fingerprint {
+    #[inline]
     pub(crate) fn new(key: &FingerprintKey) -> Self {
-        Self {
-            hasher: SipHasher24::new_with_key(key),
-            pending: [0; PENDING],
-            used: 0,
-        }
+        Self(Sip::new(key))
     }
 
     /// What came of the request with this path.
@@ -63,7 +53,7 @@ impl Fingerprint {
 
     pub(crate) fn add_input(&mut self, place: u32, value: &Value, parts: &Parts) {
         self.tag(b'i');
-        self.bytes(&place.to_le_bytes());
+        self.put(u128::from(place), 4);
         self.value(value, parts);
     }
 
@@ -72,46 +62,27 @@ impl Fingerprint {
         self.value(now, &Parts::Whole);
     }
 
-    /// Once, at the end. By reference: all that is held back would be copied otherwise.
-    pub(crate) fn finish(&mut self) -> u64 {
-        self.flush();
-        self.hasher.finish()
-    }
-
-    fn flush(&mut self) {
-        self.hasher
-            .write(self.pending.get(..self.used).unwrap_or_default());
-        self.used = 0;
-    }
-
+    /// Of all that was added so far.
     #[inline]
-    fn bytes(&mut self, bytes: &[u8]) {
-        if let Some(place) = self.pending.get_mut(self.used..self.used + bytes.len()) {
-            place.copy_from_slice(bytes);
-            self.used += bytes.len();
-        } else {
-            self.long_bytes(bytes);
-        }
+    pub(crate) fn finish(&self) -> u64 {
+        self.0.finish()
     }
 
-    #[cold]
-    fn long_bytes(&mut self, bytes: &[u8]) {
-        self.flush();
-        match self.pending.get_mut(..bytes.len()) {
-            Some(place) => {
-                place.copy_from_slice(bytes);
-                self.used = bytes.len();
-            }
-            None => self.hasher.write(bytes),
-        }
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.bytes(bytes);
+    }
+
+    /// So many bytes, at most sixteen: the lowest of a number that is zero above them.
+    fn put(&mut self, bytes: u128, length: u64) {
+        self.0.put(Piece::new(bytes, length));
     }
 
     fn tag(&mut self, tag: u8) {
-        self.bytes(&[tag]);
+        self.put(u128::from(tag), 1);
     }
 
     fn length(&mut self, length: usize) {
-        self.bytes(&(length as u64).to_le_bytes());
+        self.put(length as u128, 8);
     }
 
     fn text(&mut self, text: &str) {
@@ -121,41 +92,40 @@ impl Fingerprint {
 
     /// A tag and a number.
     fn number(&mut self, tag: u8, number: i64) {
-        self.tagged::<9>(tag, &number.to_le_bytes());
+        self.put(u128::from(tag) | u128::from(number.cast_unsigned()) << 8, 9);
     }
 
     fn member(&mut self, member: Member) {
-        self.tagged::<5>(b'm', &member.0.to_le_bytes());
+        self.put(u128::from(b'm') | u128::from(member.0) << 8, 5);
     }
 
-    /// A tag and what is one byte shorter than `N`, at once.
-    #[inline]
-    fn tagged<const N: usize>(&mut self, tag: u8, number: &[u8]) {
-        let mut bytes = [tag; N];
-        for (place, byte) in bytes.iter_mut().skip(1).zip(number) {
-            *place = *byte;
-        }
-        self.bytes(&bytes);
+    fn boolean(&mut self, value: bool) {
+        self.put(u128::from(b'b') | u128::from(value) << 8, 2);
+    }
+
+    /// A tag, a length and so many bytes.
+    fn tagged(&mut self, tag: u8, bytes: &[u8]) {
+        self.put(u128::from(tag) | (bytes.len() as u128) << 8, 9);
+        self.bytes(bytes);
     }
 
     fn decimal(&mut self, value: &Decimal) {
-        let scale = value.scale().to_le_bytes();
-        match value
-            .as_small()
-            .map(|(coefficient, _)| (coefficient, i64::try_from(coefficient)))
-        {
-            Some((_, Ok(coefficient))) => self.number(b'd', coefficient),
+        let scale = value.scale();
+        let small = value.as_small().map(|(coefficient, _)| coefficient);
+        match small.map(|coefficient| (coefficient, i64::try_from(coefficient))) {
+            Some((_, Ok(coefficient))) => {
+                let number = u128::from(coefficient.cast_unsigned()) << 8 | u128::from(scale) << 72;
+                self.put(u128::from(b'd') | number, 11);
+                return;
+            }
             Some((coefficient, Err(_))) => {
                 self.tag(b'e');
                 self.bytes(&coefficient.to_le_bytes());
             }
             // Rare, and its text has all its digits.
-            None => {
-                self.tag(b'D');
-                self.text(&value.to_string());
-            }
+            None => self.tagged(b'D', value.to_string().as_bytes()),
         }
-        self.bytes(&scale);
+        self.put(u128::from(scale), 2);
     }
 
     /// Values nest as deep as their types, which are limited.
@@ -194,22 +164,15 @@ impl Fingerprint {
                     self.value(field, &Parts::Whole);
                 }
             }
-            (Value::Boolean(value), _) => self.bytes(&[b'b', u8::from(*value)]),
+            (Value::Boolean(value), _) => self.boolean(*value),
             (Value::Integer(value), _) => self.number(b'i', *value),
             (Value::Decimal(value), _) => self.decimal(value),
             (Value::Float(value), _) => {
                 let value = if value.is_nan() { f64::NAN } else { *value };
                 self.number(b'f', value.to_bits().cast_signed());
             }
-            (Value::Text(value), _) => {
-                self.tag(b't');
-                self.text(value);
-            }
-            (Value::Bytes(value), _) => {
-                self.tag(b'y');
-                self.length(value.len());
-                self.bytes(value);
-            }
+            (Value::Text(value), _) => self.tagged(b't', value.as_bytes()),
+            (Value::Bytes(value), _) => self.tagged(b'y', value),
             (Value::Timestamp(value), _) => self.number(b's', *value),
             (Value::Date(value), _) => self.number(b'a', i64::from(*value)),
             (Value::Duration(value), _) => self.number(b'u', *value),
@@ -235,17 +198,10 @@ impl Fingerprint {
         self.length(keys.len());
         for key in keys.keys() {
             match key {
-                Key::Boolean(key) => self.bytes(&[b'b', u8::from(key)]),
+                Key::Boolean(key) => self.boolean(key),
                 Key::Integer(key) => self.number(b'i', key),
-                Key::Text(key) => {
-                    self.tag(b't');
-                    self.text(key);
-                }
-                Key::Bytes(key) => {
-                    self.tag(b'y');
-                    self.length(key.len());
-                    self.bytes(key);
-                }
+                Key::Text(key) => self.tagged(b't', key.as_bytes()),
+                Key::Bytes(key) => self.tagged(b'y', key),
                 Key::Timestamp(key) => self.number(b's', key),
                 Key::Date(key) => self.number(b'a', i64::from(key)),
                 Key::Member(key) => self.member(key),
@@ -257,12 +213,9 @@ impl Fingerprint {
     fn json(&mut self, value: &Json) {
         match value {
             Json::Null => self.tag(b'0'),
-            Json::Boolean(value) => self.bytes(&[b'b', u8::from(*value)]),
+            Json::Boolean(value) => self.boolean(*value),
             Json::Number(value) => self.decimal(value),
-            Json::Text(value) => {
-                self.tag(b't');
-                self.text(value);
-            }
+            Json::Text(value) => self.tagged(b't', value.as_bytes()),
             Json::Array(items) => {
                 self.tag(b'A');
                 self.length(items.len());

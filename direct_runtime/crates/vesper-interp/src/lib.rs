@@ -41,7 +41,7 @@ pub use frame::Frame;
 pub use marks::Mark;
 pub use meter::{Limits, Meter, Watch};
 pub use path::{LoopClass, Path, Point};
-pub use program::{Pathed, Program};
+pub use program::{Pathed, PathedForm, Program};
 pub use room::Room;
 pub use rows::Rows;
 pub use run::{Fault, Outcome};

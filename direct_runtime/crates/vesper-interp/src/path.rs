@@ -4,6 +4,7 @@
 //! registers that hold nothing else.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 use vesper_ir::Node;
 use vesper_ir::flow::{Block, Handler, Loop, Statement};
@@ -36,11 +37,22 @@ pub enum LoopClass {
 }
 
 /// The set of the points that a run passed: point `n` is bit `n % 64` of word `n / 64`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path(Words);
 
+/// By its words alone: those of a node are all as long, and every run that is compared looks its path up.
+impl Hash for Path {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match &self.0 {
+            Words::One([word]) => state.write_u64(*word),
+            Words::Other(words) => words.iter().for_each(|word| state.write_u64(*word)),
+        }
+    }
+}
+
 /// Most nodes have no more points than fit one word.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Words {
     One([u64; 1]),
     /// INVARIANT: not exactly one.
@@ -48,6 +60,7 @@ enum Words {
 }
 
 impl Path {
+    #[inline]
     pub(crate) fn new(mut words: impl ExactSizeIterator<Item = u64>) -> Self {
         if words.len() == 1 {
             return Self(Words::One([words.next().unwrap_or_default()]));
@@ -55,6 +68,7 @@ impl Path {
         Self(Words::Other(words.collect()))
     }
 
+    #[inline]
     pub fn words(&self) -> &[u64] {
         match &self.0 {
             Words::One(word) => word,

@@ -8,7 +8,7 @@ use vesper_opt::{Rule, Rules, optimised};
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile};
 use crate::execution::{Advanced, Execution, Misuse, OwnForm};
-use crate::fingerprint::{Fingerprint, FingerprintKey};
+use crate::fingerprint::{Fingerprint, FingerprintKey, Hashed};
 use crate::frame::Frame;
 use crate::link::{Unit, link};
 use crate::listing::listing;
@@ -35,7 +35,7 @@ pub struct Program {
 
 /// The form of a node that says which way a run went, and what is read of its inputs.
 #[derive(Debug)]
-pub(crate) struct PathedForm {
+pub struct PathedForm {
     pub(crate) code: Code,
     pub(crate) parts: Vec<Parts>,
     pub(crate) tier: Tier,
@@ -243,43 +243,10 @@ impl Program {
         self.unit.tier.expressed(has_outputs);
     }
 
-    /// The same of the form that says which way a run went.
+    /// The form that says which way a run went, which has such a way too. Nothing where there is a fault in it.
     #[inline]
-    pub fn express_pathed(&self) -> Option<&dyn Express> {
-        self.pathed().ok()?.tier.express()
-    }
-
-    #[inline]
-    pub fn expressed_pathed(&self, has_outputs: bool) {
-        if let Ok(form) = self.pathed() {
-            form.tier.expressed(has_outputs);
-        }
-    }
-
-    /// The fingerprint of what a run without a frame has read that went this way and returned: that of `run_pathed` on the
-    /// same inputs. Nothing where these are no words of that form.
-    pub fn fingerprint_of(&self, words: &Words<'_>, path: &Path, key: &FingerprintKey) -> Option<u64> {
-        let form = self.pathed().ok()?;
-        let ending = Ending {
-            path,
-            at: usize::MAX,
-            skipped: &[],
-            is_error: false,
-        };
-        let mut fingerprint = Fingerprint::new(key);
-        let Some(of_code) = &form.code.path else {
-            return Some(fingerprint.finish());
-        };
-        of_code.reads.of(ending, |sources| {
-            for source in sources {
-                let Source::Input(place) = source else {
-                    return None;
-                };
-                let parts = form.parts.get(*place as usize).unwrap_or(&Parts::Whole);
-                fingerprint.add_worded(*place, words, parts)?;
-            }
-            Some(fingerprint.finish())
-        })
+    pub fn pathed_form(&self) -> Option<&PathedForm> {
+        self.pathed().ok().map(|form| &**form)
     }
 
     /// How the form that says which way a run went is run without a frame, where it can be.
@@ -540,6 +507,42 @@ impl PathedForm {
             .unwrap_or_default()
     }
 
+    /// The way without a frame, as `Program::express`.
+    #[inline]
+    pub fn express(&self) -> Option<&dyn Express> {
+        self.tier.express()
+    }
+
+    #[inline]
+    pub fn expressed(&self, has_outputs: bool) {
+        self.tier.expressed(has_outputs);
+    }
+
+    /// The fingerprint of what a run without a frame has read that went this way and returned: that of `run_pathed` on the
+    /// same inputs. Nothing where these are no words of this form.
+    #[inline]
+    pub fn fingerprint_of(&self, words: &Words<'_>, path: &Path, key: &FingerprintKey) -> Option<u64> {
+        let own = self.shape.as_ref()?;
+        if !Arc::ptr_eq(own, words.shape()) {
+            return None;
+        }
+        let fingerprint = Fingerprint::new(key);
+        let Some(of_code) = &self.code.path else {
+            return Some(fingerprint.finish());
+        };
+        let ending = Ending {
+            path,
+            at: usize::MAX,
+            skipped: &[],
+            is_error: false,
+        };
+        of_code.reads.of(ending, |sources| {
+            let hashed = sources.hashed(|list| Hashed::all_of(list, own, &self.parts))?;
+            let read = fingerprint.with_worded(hashed, words, &self.parts)?;
+            Some(read.finish())
+        })
+    }
+
     /// The fingerprint of what a run has read so far; `so_far` is that of what has come back.
     pub(crate) fn fingerprint(
         &self,
@@ -560,7 +563,7 @@ impl PathedForm {
             is_error: frame.flow.is_error,
         };
         of_code.reads.of(ending, |sources| {
-            for source in sources {
+            for source in &sources.list {
                 match source {
                     Source::Input(place) => {
                         let parts = self.parts.get(*place as usize).unwrap_or(&Parts::Whole);

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use vesper_ir::planted;
 
+use crate::fingerprint::Hashed;
 use crate::path::Path;
 
 /// A piece of code that is run where the one around it is, and where all of this holds.
@@ -49,6 +50,31 @@ struct Read {
     /// The instruction that reads, or one of the same expression before it.
     at: usize,
     source: Source,
+}
+
+/// What a run has read: each once, in order.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    pub(crate) list: Box<[Source]>,
+    /// How they are hashed where they stand in words; nothing where one does not.
+    hashed: OnceLock<Option<Box<[Hashed]>>>,
+}
+
+impl Sources {
+    /// How they are hashed where they stand in words: `found` is asked once, and says the same each time.
+    #[inline]
+    pub(crate) fn hashed(&self, found: impl FnOnce(&[Source]) -> Option<Box<[Hashed]>>) -> Option<&[Hashed]> {
+        self.hashed.get_or_init(|| found(&self.list)).as_deref()
+    }
+}
+
+impl From<Vec<Source>> for Sources {
+    fn from(list: Vec<Source>) -> Self {
+        Self {
+            list: list.into(),
+            hashed: OnceLock::new(),
+        }
+    }
 }
 
 /// How a run ended, as far as it shows what was read.
@@ -121,7 +147,7 @@ struct Found {
     at: usize,
     skipped: Vec<(usize, usize)>,
     is_error: bool,
-    sources: Arc<[Source]>,
+    sources: Arc<Sources>,
 }
 
 /// Bits of the place of one that is looked for first.
@@ -133,10 +159,12 @@ const MAX_SAME: usize = 8;
 
 impl Ending<'_> {
     /// Under what it is remembered: the paths that most differ in.
+    #[inline]
     fn first_word(&self) -> u64 {
         self.path.words().first().copied().unwrap_or_default()
     }
 
+    #[inline]
     fn is(&self, found: &Found) -> bool {
         found.at == self.at
             && found.is_error == self.is_error
@@ -209,9 +237,9 @@ impl Reads {
         self.postconditions = (start, end);
     }
 
-    /// Shows what a run that ended so has read, each once, in order.
+    /// Shows what a run that ended so has read.
     #[inline]
-    pub(crate) fn of<T>(&self, ending: Ending<'_>, look: impl FnOnce(&[Source]) -> T) -> T {
+    pub(crate) fn of<T>(&self, ending: Ending<'_>, look: impl FnOnce(&Sources) -> T) -> T {
         let place = ending.first_word().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES);
         let place = usize::try_from(place).ok();
         match place.and_then(|place| self.known.first.get(place)) {
@@ -221,13 +249,13 @@ impl Reads {
                 }
                 _ => look(&self.known_or_found(&ending, first)),
             },
-            None => look(&self.found(&ending)),
+            None => look(&self.found(&ending).into()),
         }
     }
 
     /// The same from among all that are known, which it is of from now on.
     #[cold]
-    fn known_or_found(&self, ending: &Ending<'_>, first: &OnceLock<Box<Found>>) -> Arc<[Source]> {
+    fn known_or_found(&self, ending: &Ending<'_>, first: &OnceLock<Box<Found>>) -> Arc<Sources> {
         let known = self.known.all.read().unwrap_or_else(PoisonError::into_inner);
         let mut same_word = known.get(&ending.first_word()).into_iter().flatten();
         if let Some(found) = same_word.find(|found| ending.is(found)) {
@@ -239,7 +267,7 @@ impl Reads {
             at: ending.at,
             skipped: ending.skipped.to_vec(),
             is_error: ending.is_error,
-            sources: self.found(ending).into(),
+            sources: Arc::new(self.found(ending).into()),
         };
         let sources = Arc::clone(&found.sources);
         // Where another has the place it is among all of them.

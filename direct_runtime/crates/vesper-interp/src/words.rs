@@ -311,14 +311,6 @@ pub struct Row<'w, 'a> {
     given: u64,
 }
 
-/// What was put under an input.
-#[derive(Debug)]
-pub(crate) enum Held<'w> {
-    /// As what, and the words that begin with it.
-    Value(Form, &'w [u64]),
-    Rows(RowsHeld<'w>),
-}
-
 /// The records of an array.
 #[derive(Debug)]
 pub(crate) struct RowsHeld<'w> {
@@ -574,23 +566,32 @@ impl<'a> Words<'a> {
     #[inline]
     pub fn output(&self, place: usize) -> Option<Word<'_>> {
         let (form, at) = *self.shape.outputs.get(place)?;
+        self.result(form, at)
+    }
+
+    /// The same of an output that has this form and stands here among the results, as the shape says.
+    #[inline]
+    pub fn result(&self, form: Form, at: usize) -> Option<Word<'_>> {
         self.word(form, self.results.get(self.at.1 + at..)?)
     }
 
-    /// An input as it was put there: a run leaves the words of its inputs as they are.
+    /// The words of the inputs as they were put there: a run leaves them as they are.
     #[inline]
-    pub(crate) fn input(&self, place: usize) -> Option<Held<'_>> {
-        match self.shape.inputs.get(place)? {
-            Given::Value { form, at } => Some(Held::Value(*form, self.inputs.get(self.at.0 + at..)?)),
-            Given::Rows(shape) => {
-                let (count, bits) = self.arrays.get(shape.array)?;
-                Some(Held::Rows(RowsHeld {
-                    shape,
-                    bits,
-                    count: *count,
-                }))
-            }
-        }
+    pub(crate) fn of_inputs(&self) -> &[u64] {
+        self.inputs.get(self.at.0..).unwrap_or_default()
+    }
+
+    /// The records of an input, likewise; nothing where it has none.
+    pub(crate) fn rows_of(&self, input: usize) -> Option<RowsHeld<'_>> {
+        let Given::Rows(shape) = self.shape.inputs.get(input)? else {
+            return None;
+        };
+        let (count, bits) = self.arrays.get(shape.array)?;
+        Some(RowsHeld {
+            shape,
+            bits,
+            count: *count,
+        })
     }
 
     /// The value of this form that these words begin with.

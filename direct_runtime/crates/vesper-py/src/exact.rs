@@ -77,25 +77,27 @@ pub(crate) fn are_outputs(named: &Named, values: &[Value], object: &Bound<'_, Py
 /// Python: the texts of the words are borrowed.
 pub(crate) fn are_words(
     named: &Named,
-    layout: Layout,
+    (layout, decimals): (Layout, &Decimals),
     words: &Words<'_>,
     object: &Bound<'_, PyAny>,
 ) -> Option<bool> {
-    let dict = exact_dict(object)?;
+    let dict = object.cast_exact::<PyDict>().ok()?;
     let entries = layout.entries(dict.as_borrowed())?;
-    if entries.len() != named.names.len() {
+    let outputs = &words.shape().outputs;
+    if entries.len() != named.names.len() || entries.len() != outputs.len() {
         return None;
     }
-    let decimals = decimals(object.py()).ok()?;
-    for (place, ((entry, name), shape)) in entries.iter().zip(&named.names).zip(&named.shapes).enumerate() {
+    let each = entries.iter().zip(&named.names).zip(&named.shapes).zip(outputs);
+    for (((entry, name), shape), (form, at)) in each {
         let object = entry.under(name.bind(object.py()))?;
-        if !is_word(shape, words.output(place)?, &object, decimals)? {
+        if !is_word(shape, words.result(*form, *at)?, &object, decimals)? {
             return Some(false);
         }
     }
     Some(true)
 }
 
+#[inline]
 fn is_word(shape: &Shape, word: Word<'_>, object: &Bound<'_, PyAny>, decimals: &Decimals) -> Option<bool> {
     let is_text = |expected: &str| text(object.as_borrowed()).is_some_and(|given| given == expected);
     Some(match (word, &shape.parts) {

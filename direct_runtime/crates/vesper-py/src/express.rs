@@ -16,9 +16,9 @@ use pyo3::Borrowed;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString};
-use vesper_interp::Path;
 use vesper_interp::json::Worded;
 use vesper_interp::words::{Ended, Express, Given, Pace, Word, Words};
+use vesper_interp::{Path, PathedForm};
 use vesper_ir::limits::ITEMS;
 use vesper_ir::{Member, planted};
 
@@ -96,6 +96,12 @@ impl Expressway {
     #[inline]
     pub(crate) fn layout(&self) -> Option<Layout> {
         self.layout
+    }
+
+    /// What outputs of Python are read by where no code of Python may run.
+    #[inline]
+    pub(crate) fn readers(&self) -> Option<(Layout, &'static Decimals)> {
+        Some((self.layout?, self.decimals))
     }
 }
 
@@ -178,23 +184,23 @@ impl Program {
         inputs: Borrowed<'_, 'py, PyAny>,
         trusts: impl FnOnce(&Path) -> bool,
     ) -> Option<Bound<'py, PyDict>> {
-        let run = self.pathed_run()?;
+        let (form, run) = self.pathed_run()?;
         self.run_expressly(py, inputs, &run, |words| trusts(&words.path()))
-            .told(|has_outputs| self.compiled().expressed_pathed(has_outputs))
+            .told(|has_outputs| form.expressed(has_outputs))
     }
 
-    /// Runs the form that says which way it goes, and shows its words to `look`, which runs no code of Python. Nothing where
+    /// Runs the form that says which way it goes, and shows it and its words to `look`, which runs no code of Python. Nothing where
     /// the run or `look` gives up.
     #[inline]
     pub(crate) fn looked_at_expressly<T>(
         &self,
         py: Python<'_>,
         inputs: Borrowed<'_, '_, PyAny>,
-        look: impl FnOnce(&Words<'_>) -> Option<T>,
+        look: impl FnOnce(&PathedForm, &Words<'_>) -> Option<T>,
     ) -> Option<T> {
-        let run = self.pathed_run()?;
-        self.look_expressly(py, inputs, &run, look)
-            .told(|is_seen| self.compiled().expressed_pathed(is_seen))
+        let (form, run) = self.pathed_run()?;
+        self.look_expressly(py, inputs, &run, |words| look(form, words))
+            .told(|is_seen| form.expressed(is_seen))
     }
 
     #[inline]
@@ -208,13 +214,15 @@ impl Program {
     }
 
     #[inline]
-    fn pathed_run(&self) -> Option<Run<'_>> {
+    fn pathed_run(&self) -> Option<(&PathedForm, Run<'_>)> {
         let way = self.expressway();
-        Some(Run {
-            express: self.compiled().express_pathed()?,
+        let form = self.compiled().pathed_form()?;
+        let run = Run {
+            express: form.express()?,
             waiting: &way.pathed,
             pace: &way.pace_pathed,
-        })
+        };
+        Some((form, run))
     }
 
     #[inline]

@@ -118,9 +118,16 @@ impl Gathered {
                 self.wanted += 1;
                 seen.wanted = Some(WantedOnPath::default());
             }
-            let wanted = seen.wanted.as_mut();
-            if wanted.is_some_and(|wanted| wanted.wants(fingerprint, keeps)) {
-                return false;
+            if let Some(wanted) = &mut seen.wanted {
+                // One that was counted before was not wanted then, and is not now: the largest of the smallest never grows.
+                // (Whoever asks for none does so until everything is taken, and nothing is counted then.)
+                if wanted.given >= CLOSELY && seen.agreed.fingerprints.contains(&fingerprint) {
+                    seen.agreed.compared += 1;
+                    return true;
+                }
+                if wanted.wants(fingerprint, keeps) {
+                    return false;
+                }
             }
         }
         seen.agreed.compared += 1;

@@ -1,8 +1,13 @@
-//! What waits in a program for its next run: the room of one, or the words of one without a frame.
+//! What only the holder of the global lock touches. In a program what waits for its next run: the room of one, or the words
+//! of one without a frame; in a route what was seen.
 
 use std::cell::UnsafeCell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
+
+use crate::gathered::lock;
 
 /// At most one, which whoever has the global lock takes and brings back. Who finds none, because another call is under
 /// way, makes one.
@@ -19,15 +24,9 @@ unsafe impl<T: Send> Sync for Waiting<T> {}
 
 impl<T> Waiting<T> {
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
-        let sys = py.import("sys")?;
-        let is_kept = match sys.getattr_opt("_is_gil_enabled")? {
-            Some(asked) => asked.call0()?.is_truthy()?,
-            // Before 3.13 there was no other Python.
-            None => true,
-        };
         Ok(Self {
             kept: UnsafeCell::new(None),
-            is_kept,
+            is_kept: has_global_lock(py)?,
         })
     }
 
@@ -53,5 +52,70 @@ impl<T> Waiting<T> {
             let other = unsafe { (*self.kept.get()).replace(clear) };
             drop(other);
         }
+    }
+}
+
+/// What whoever has the global lock looks at and changes. Every call that is compared does, and a lock of its own, that
+/// nobody ever waits for, would cost as much as what is done here.
+pub(crate) struct Shared<T> {
+    held: UnsafeCell<T>,
+    /// True while somebody is at it, who would come again.
+    is_busy: AtomicBool,
+    /// In a Python that runs without the global lock.
+    lock: Option<Mutex<()>>,
+}
+
+// SAFETY: the cell is touched in `with` only. That is done by a thread that is attached to a Python with a global lock,
+// which it neither lets go of meanwhile nor gives to another, or else with a lock of its own: by one at a time. What it has
+// there is done before it comes to `with` again, which is looked at.
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T: Default> Shared<T> {
+    pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
+        let is_locked = has_global_lock(py)?;
+        Ok(Self {
+            held: UnsafeCell::default(),
+            is_busy: AtomicBool::new(false),
+            lock: (!is_locked).then(Mutex::default),
+        })
+    }
+
+    /// INVARIANT: `does` runs no code of Python, lets go of no object of Python, and comes here no second time.
+    #[inline]
+    pub(crate) fn with<R>(&self, _py: Python<'_>, does: impl FnOnce(&mut T) -> R) -> R {
+        let locked = self.lock.as_ref().map(lock);
+        assert!(!self.is_busy.load(Ordering::Relaxed), "somebody is at it");
+        let busy = Busy::new(&self.is_busy);
+        // SAFETY: as above.
+        let done = does(unsafe { &mut *self.held.get() });
+        drop(busy);
+        drop(locked);
+        done
+    }
+}
+
+/// Somebody is at it while this lives, also where that panics.
+struct Busy<'a>(&'a AtomicBool);
+
+impl<'a> Busy<'a> {
+    #[inline]
+    fn new(is_busy: &'a AtomicBool) -> Self {
+        is_busy.store(true, Ordering::Relaxed);
+        Self(is_busy)
+    }
+}
+
+impl Drop for Busy<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+fn has_global_lock(py: Python<'_>) -> PyResult<bool> {
+    match py.import("sys")?.getattr_opt("_is_gil_enabled")? {
+        Some(asked) => asked.call0()?.is_truthy(),
+        // Before 3.13 there was no other Python.
+        None => Ok(true),
     }
 }

@@ -21,6 +21,7 @@ use crate::flight::Flight;
 use crate::follower::{self, Follower, Handed};
 use crate::gathered::{Gathered, Mixed, lock};
 use crate::program::{Program, fingerprint_key};
+use crate::rooms::Shared;
 use crate::watch::WATCH;
 
 mod beside;
@@ -101,7 +102,7 @@ pub(crate) struct Route {
     watchful: AtomicU64,
     /// For how many a coin of admission was drawn.
     asked: AtomicU64,
-    own: Mutex<Own>,
+    own: Shared<Own>,
     follower: Mutex<Option<Arc<Follower>>>,
     /// Whose numbers these are.
     process: AtomicU32,
@@ -184,7 +185,7 @@ impl Route {
             served: Default::default(),
             watchful: AtomicU64::new(1),
             asked: AtomicU64::new(0),
-            own: Mutex::default(),
+            own: Shared::new(py)?,
             follower: Mutex::default(),
             process: AtomicU32::new(std::process::id()),
         })
@@ -254,10 +255,8 @@ impl Route {
         if self.process.load(Ordering::Relaxed) != std::process::id() {
             self.after_fork(py)?;
         }
-        let (own, mut handed) = {
-            let mut own = lock(&self.own);
-            (own.gathered.take(), std::mem::take(&mut own.handed))
-        };
+        let taken_out = |own: &mut Own| (own.gathered.take(), std::mem::take(&mut own.handed));
+        let (own, mut handed) = self.own.with(py, taken_out);
         let follower = lock(&self.follower).clone();
         let (other, others) = follower.map(|each| each.drain()).unwrap_or_default();
         handed.extend(others);
@@ -324,7 +323,7 @@ impl Route {
         self.process.store(std::process::id(), Ordering::Relaxed);
         self.drawn.store(seed(py)?, Ordering::Relaxed);
         follower::after_fork();
-        *lock(&self.own) = Own::default();
+        drop(self.own.with(py, std::mem::take));
         taken(&self.asked);
         self.served.iter().flatten().for_each(|each| {
             taken(each);

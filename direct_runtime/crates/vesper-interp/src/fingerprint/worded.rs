@@ -1,30 +1,135 @@
 //! The same hash over inputs that stand in words: what a run without a frame has read is hashed as if it had had one.
 //!
 //! Byte for byte as `Fingerprint::value`, so that nobody can tell by which way an execution was run. What comes before an
-//! input and the input itself are put together as one number, and copied at once.
+//! input and the input itself are one number, and how it is put together is found when the form is made: every run that is
+//! compared is hashed, and most of what it would ask has the same answer each time.
 
-use super::Fingerprint;
+use super::{Fingerprint, Piece};
 use crate::parts::Parts;
-use crate::words::{Form, Held, RowsHeld, Words};
+use crate::reads::Source;
+use crate::words::{Form, Given, RowsHeld, Shape, Words};
 
-impl Fingerprint {
-    /// As `add_input` of the same input as a value; nothing where it does not stand in these words.
-    pub(crate) fn add_worded(&mut self, place: u32, words: &Words<'_>, parts: &Parts) -> Option<()> {
-        let before = u64::from(b'i') | u64::from(place) << 8;
-        match words.input(place as usize)? {
-            Held::Value(form, bits) => self.scalar::<5>(before, words, (form, bits), parts),
-            Held::Rows(rows) => {
-                self.put(u128::from(before), 5);
-                self.rows(words, &rows, parts)
-            }
+/// How an input that stands in words is hashed.
+#[derive(Debug)]
+pub(crate) struct Hashed {
+    /// Where its words begin, among those of the inputs; of records, which input it is.
+    at: usize,
+    /// What comes before what is in the words: that it is an input, which, and the tag of its type.
+    before: u64,
+    kind: Kind,
+}
+
+/// How many bytes come before what is in the words.
+const BEFORE: u64 = 6;
+
+/// What follows.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Nothing: only that it is there is read.
+    Nothing,
+    Boolean,
+    /// Any word, as it is.
+    Word,
+    Float,
+    Decimal,
+    Member,
+    Text,
+    Rows,
+}
+
+impl Kind {
+    /// Of a value, and its tag.
+    #[inline]
+    fn of(form: Form, parts: &Parts) -> (Self, u8) {
+        if *parts == Parts::Outside {
+            return (Self::Nothing, b'1');
+        }
+        match form {
+            Form::Boolean => (Self::Boolean, b'b'),
+            Form::Integer => (Self::Word, b'i'),
+            Form::Float => (Self::Float, b'f'),
+            Form::Decimal => (Self::Decimal, b'd'),
+            Form::Timestamp => (Self::Word, b's'),
+            Form::Date => (Self::Word, b'a'),
+            Form::Duration => (Self::Word, b'u'),
+            Form::Member => (Self::Member, b'm'),
+            Form::Text => (Self::Text, b't'),
         }
     }
+}
 
-    fn rows(&mut self, words: &Words<'_>, rows: &RowsHeld<'_>, parts: &Parts) -> Option<()> {
-        self.tag(b'A');
+impl Hashed {
+    /// Of inputs of a shape, of which these parts are read; nothing where something else is read than inputs.
+    pub(crate) fn all_of(sources: &[Source], shape: &Shape, parts: &[Parts]) -> Option<Box<[Self]>> {
+        (sources.iter())
+            .map(|source| match source {
+                Source::Input(place) => Self::of(*place, shape, parts),
+                Source::Now => None,
+            })
+            .collect()
+    }
+
+    fn of(place: u32, shape: &Shape, parts: &[Parts]) -> Option<Self> {
+        let input = place as usize;
+        let (at, (kind, tag)) = match shape.inputs.get(input)? {
+            Given::Value { form, at } => (*at, Kind::of(*form, parts_of(parts, input))),
+            Given::Rows(_) => (input, (Kind::Rows, b'A')),
+        };
+        Some(Self {
+            at,
+            before: u64::from(b'i') | u64::from(place) << 8 | u64::from(tag) << 40,
+            kind,
+        })
+    }
+}
+
+fn parts_of(parts: &[Parts], input: usize) -> &Parts {
+    parts.get(input).unwrap_or(&Parts::Whole)
+}
+
+impl Fingerprint {
+    /// As `add_input` of the same inputs as values, one after the other; nothing where one does not stand in these words.
+    /// By value, as in all that is called from here: nobody has the address of what is hashed, so that it is in registers.
+    #[inline]
+    pub(crate) fn with_worded(
+        mut self,
+        hashed: &[Hashed],
+        words: &Words<'_>,
+        parts: &[Parts],
+    ) -> Option<Self> {
+        let bits = words.of_inputs();
+        for Hashed { at, before, kind } in hashed {
+            if let Kind::Rows = kind {
+                self = self.with_rows(*before, words, &words.rows_of(*at)?, parts_of(parts, *at))?;
+                continue;
+            }
+            let (piece, mut text) = piece::<BEFORE>(*before, *kind, words, bits, *at)?;
+            self.0.put(piece);
+            while !text.is_empty() {
+                let piece;
+                (piece, text) = Piece::first_of(text);
+                self.0.put(piece);
+            }
+        }
+        Some(self)
+    }
+
+    #[inline(never)]
+    fn with_rows(
+        mut self,
+        before: u64,
+        words: &Words<'_>,
+        rows: &RowsHeld<'_>,
+        parts: &Parts,
+    ) -> Option<Self> {
+        self.0.put(Piece {
+            low: before,
+            high: 0,
+            length: BEFORE,
+        });
         self.length(rows.count());
         let of_each = match parts {
-            Parts::Outside => return Some(()),
+            Parts::Outside => return Some(self),
             Parts::Items(of_each) => of_each,
             _ => &Parts::Whole,
         };
@@ -34,76 +139,77 @@ impl Fingerprint {
                 Parts::Fields(read) => {
                     self.tag(b'R');
                     for (field, parts) in read {
-                        self.scalar::<0>(0, words, rows.field(number, *field as usize)?, parts)?;
+                        self.field(words, rows.field(number, *field as usize)?, parts)?;
                     }
                 }
                 _ => {
                     self.tag(b'R');
                     self.length(rows.fields());
                     for field in 0..rows.fields() {
-                        self.scalar::<0>(0, words, rows.field(number, field)?, &Parts::Whole)?;
+                        self.field(words, rows.field(number, field)?, &Parts::Whole)?;
                     }
                 }
             }
         }
-        Some(())
+        Some(self)
     }
 
-    /// A value, and in front of it so many bytes, which are the lowest of `before`; nothing where these are no words of such
-    /// a value. Out of its words at once: to make a value of them only to ask which one it is costs as much again.
     #[inline]
-    fn scalar<const BEFORE: usize>(
-        &mut self,
-        before: u64,
-        words: &Words<'_>,
-        (form, bits): (Form, &[u64]),
-        parts: &Parts,
-    ) -> Option<()> {
-        let all = |tag: u8, number: u64| {
-            u128::from(before) | (u128::from(tag) | u128::from(number) << 8) << (8 * BEFORE)
-        };
-        if *parts == Parts::Outside {
-            self.put(all(b'1', 0), BEFORE + 1);
-            return Some(());
-        }
-        let first = *bits.first()?;
-        match form {
-            Form::Boolean => self.put(all(b'b', u64::from(first != 0)), BEFORE + 2),
-            Form::Integer => self.put(all(b'i', first), BEFORE + 9),
-            Form::Float => {
-                let value = f64::from_bits(first);
-                let value = if value.is_nan() { f64::NAN } else { value };
-                self.put(all(b'f', value.to_bits()), BEFORE + 9);
-            }
-            Form::Decimal => {
-                let scale = u16::try_from(*bits.get(1)?).ok()?;
-                let scale = u128::from(scale) << (8 * (BEFORE + 9));
-                self.put(all(b'd', first) | scale, BEFORE + 11);
-            }
-            Form::Timestamp => self.put(all(b's', first), BEFORE + 9),
-            Form::Date => self.put(all(b'a', first), BEFORE + 9),
-            Form::Duration => self.put(all(b'u', first), BEFORE + 9),
-            Form::Member => self.put(all(b'm', u64::from(u32::try_from(first).ok()?)), BEFORE + 5),
-            Form::Text => {
-                let text = words.text(first)?;
-                self.put(all(b't', text.len() as u64), BEFORE + 9);
-                self.bytes(text.as_bytes());
-            }
-        }
+    fn field(&mut self, words: &Words<'_>, (form, bits): (Form, &[u64]), parts: &Parts) -> Option<()> {
+        let (kind, tag) = Kind::of(form, parts);
+        let (piece, text) = piece::<1>(u64::from(tag), kind, words, bits, 0)?;
+        self.0.put(piece);
+        self.0.bytes(text);
         Some(())
     }
+}
 
-    /// So many bytes, at most sixteen, the lowest first. All sixteen are copied where there is room: those behind are
-    /// written over by what follows.
-    #[inline]
-    fn put(&mut self, bytes: u128, length: usize) {
-        let bytes = bytes.to_le_bytes();
-        match self.pending.get_mut(self.used..self.used + bytes.len()) {
-            Some(place) => {
-                place.copy_from_slice(&bytes);
-                self.used += length;
-            }
-            None => self.bytes(bytes.get(..length).unwrap_or_default()),
+/// A value whose words begin here, with so many bytes in front of it, and what is left of the text that it is, if it is one;
+/// nothing where these are no words of such a value. Out of its words at once: to make a value of them only to ask which
+/// one it is costs as much again.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "one for inputs and one for fields, and a call costs as much as a value"
+)]
+fn piece<'w, const BEFORE: u64>(
+    before: u64,
+    kind: Kind,
+    words: &'w Words<'_>,
+    bits: &[u64],
+    at: usize,
+) -> Option<(Piece, &'w [u8])> {
+    let first = *bits.get(at)?;
+    let with = |number: u64, bytes: u64| Piece {
+        low: before | number << (8 * BEFORE),
+        high: number >> (64 - 8 * BEFORE),
+        length: BEFORE + bytes,
+    };
+    // Behind a word that was put there.
+    let with_more = |number: u64, two: u16| Piece {
+        high: number >> (64 - 8 * BEFORE) | u64::from(two) << (8 * BEFORE),
+        ..with(number, 10)
+    };
+    let piece = match kind {
+        Kind::Nothing => with(0, 0),
+        Kind::Boolean => with(u64::from(first != 0), 1),
+        Kind::Word => with(first, 8),
+        Kind::Float => {
+            let value = f64::from_bits(first);
+            with(if value.is_nan() { f64::NAN } else { value }.to_bits(), 8)
         }
-    }
+        Kind::Decimal => with_more(first, u16::try_from(*bits.get(at + 1)?).ok()?),
+        Kind::Member => with(u64::from(u32::try_from(first).ok()?), 4),
+        Kind::Text => {
+            let text = words.text(first)?.as_bytes();
+            let length = text.len() as u64;
+            // Codes of countries, and what else is short, are in the same piece.
+            return Some(match text.split_first_chunk() {
+                Some((two, behind)) => (with_more(length, u16::from_le_bytes(*two)), behind),
+                None => (with(length, 8), text),
+            });
+        }
+        Kind::Rows => return None,
+    };
+    Some((piece, &[]))
 }

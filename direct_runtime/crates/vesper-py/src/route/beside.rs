@@ -29,10 +29,11 @@ pub(super) struct Led<'py> {
     chance: u64,
 }
 
-/// How far a request was followed without a frame.
+/// A request was followed to its end: the two agree, and that is counted.
+pub(super) struct Counted;
+
+/// How far a request was followed without a frame that is not counted yet.
 pub(super) enum Beside {
-    /// To its end: the two agree, and that is counted.
-    Counted,
     /// They agree, and Python is to have it.
     Wanted,
     /// The run is over, and has to be looked at closer.
@@ -104,8 +105,8 @@ impl Route {
             return self.raised(py, asked, Plan::Followed);
         };
         match self.beside(py, asked, &led) {
-            Beside::Counted => Ok(led.outputs),
-            beside => self.look_closer(py, asked, led, beside),
+            Ok(Counted) => Ok(led.outputs),
+            Err(beside) => self.look_closer(py, asked, led, *beside),
         }
     }
 
@@ -146,41 +147,49 @@ impl Route {
 
     /// Runs the direct engine beside a short execution that returned, where there is machine code without a frame, compares
     /// the two, and counts an agreement that nobody has to look at. No code of Python runs in here, no object of Python
-    /// is let go, and no panic gets past this.
+    /// is let go, and no panic gets past this. What is rare is in a box: who calls this looks at one word.
     #[inline]
-    pub(super) fn beside(&self, py: Python<'_>, asked: Asked<'_, '_>, led: &Led<'_>) -> Beside {
+    pub(super) fn beside(
+        &self,
+        py: Python<'_>,
+        asked: Asked<'_, '_>,
+        led: &Led<'_>,
+    ) -> Result<Counted, Box<Beside>> {
         if led.python.is_some_and(|python| python >= SHORT) {
-            return Beside::Open(None);
+            return Err(Box::new(Beside::Open(None)));
         }
         let begun = led.is_timed().then(Instant::now);
         guarded(|| match self.run_shortly(py, asked, led, begun) {
-            Some(compared) if !compared.is_same || compared.is_checked() => Beside::Ran(compared),
-            Some(compared) if self.is_counted(&compared, led) => Beside::Counted,
-            Some(_) => Beside::Wanted,
-            None => Beside::Open(begun),
+            Some(compared) if !compared.is_same || compared.is_checked() => {
+                Err(Box::new(Beside::Ran(compared)))
+            }
+            Some(compared) if self.is_counted(py, &compared, led) => Ok(Counted),
+            Some(_) => Err(Box::new(Beside::Wanted)),
+            None => Err(Box::new(Beside::Open(begun))),
         })
-        .unwrap_or_else(Beside::Broke)
+        .unwrap_or_else(|what| Err(Box::new(Beside::Broke(what))))
     }
 
     /// Counts an agreement, unless Python is to have it.
     #[inline]
-    fn is_counted(&self, compared: &Compared, led: &Led<'_>) -> bool {
-        let mut own = lock(&self.own);
-        let asks = if own.handed.len() >= MOST_HANDED {
-            Asks::None
-        } else if led.is_chosen() {
-            return false;
-        } else {
-            Asks::Wanted { keeps: self.keeps }
-        };
-        if !own.gathered.agree(&compared.path, compared.fingerprint, asks) {
-            return false;
-        }
-        if let Some((begun, took)) = compared.took {
-            own.gathered.time(led.python, Some(took));
-            own.gathered.cost(nanoseconds(begun), TIMED);
-        }
-        true
+    fn is_counted(&self, py: Python<'_>, compared: &Compared, led: &Led<'_>) -> bool {
+        self.own.with(py, |own| {
+            let asks = if own.handed.len() >= MOST_HANDED {
+                Asks::None
+            } else if led.is_chosen() {
+                return false;
+            } else {
+                Asks::Wanted { keeps: self.keeps }
+            };
+            if !own.gathered.agree(&compared.path, compared.fingerprint, asks) {
+                return false;
+            }
+            if let Some((begun, took)) = compared.took {
+                own.gathered.time(led.python, Some(took));
+                own.gathered.cost(nanoseconds(begun), TIMED);
+            }
+            true
+        })
     }
 
     /// Everything else that becomes of a request which is followed.
@@ -209,7 +218,7 @@ impl Route {
                 self.hand_over.bind(py).call1(handed)?;
             }
             Err(error) => {
-                lock(&self.own).gathered.told.lost += 1;
+                self.own.with(py, |own| own.gathered.told.lost += 1);
                 return Err(error);
             }
         }
@@ -222,7 +231,6 @@ impl Route {
         let named = self.program.get().outputs();
         let outputs = &led.outputs;
         let compared = match beside {
-            Beside::Counted => return Ok(Seen::Done),
             Beside::Wanted => return self.put_by(asked, led),
             Beside::Ran(compared) => compared,
             Beside::Open(begun) => match self.run(py, asked, &key)? {
@@ -250,7 +258,7 @@ impl Route {
                 _ => return Ok(HANDED),
             }
         }
-        if self.is_counted(&compared, led) {
+        if self.is_counted(py, &compared, led) {
             Ok(Seen::Done)
         } else {
             self.put_by(asked, led)
@@ -263,11 +271,12 @@ impl Route {
             Ok(job) => job,
             Err(seen) => return Ok(seen),
         };
-        lock(&self.own).handed.push(Handed {
+        let handed = Handed {
             job,
             is_chosen: led.is_chosen(),
             broke: None,
-        });
+        };
+        self.own.with(led.outputs.py(), |own| own.handed.push(handed));
         Ok(Seen::Done)
     }
 
@@ -282,14 +291,14 @@ impl Route {
         begun: Option<Instant>,
     ) -> Option<Compared> {
         let program = self.program.get();
-        let layout = program.expressway().layout()?;
+        let readers = program.expressway().readers()?;
         let key = self.key();
         let flying = Flying::new(self.flight.get());
         let (path, fingerprint, is_same) =
-            program.looked_at_expressly(py, asked.inputs.as_borrowed(), |words| {
+            program.looked_at_expressly(py, asked.inputs.as_borrowed(), |form, words| {
                 let path = words.path();
-                let fingerprint = program.compiled().fingerprint_of(words, &path, &key)?;
-                let is_same = are_words(program.outputs(), layout, words, &led.outputs)?;
+                let fingerprint = form.fingerprint_of(words, &path, &key)?;
+                let is_same = are_words(program.outputs(), readers, words, &led.outputs)?;
                 Some((path, fingerprint, is_same))
             })?;
         drop(flying);

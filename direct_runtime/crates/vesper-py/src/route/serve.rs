@@ -8,7 +8,7 @@ use pyo3::{Borrowed, PyTypeInfo};
 use vesper_interp::guard::guarded;
 use vesper_interp::{Outcome, Path, Room};
 
-use super::beside::Beside;
+use super::beside::Counted;
 use super::{DIRECT_ONLY, DUAL_VERIFY, PYTHON_ONLY, Plan, Route, SHADOW_DIRECT, limits};
 use crate::program::as_dict;
 use crate::watch::watched_within;
@@ -87,16 +87,21 @@ impl Route {
         asked: Asked<'_, 'py>,
     ) -> Result<Bound<'py, PyAny>, Raised> {
         let Asked { inputs, now } = asked;
+        let reference = self.reference.as_ptr();
+        let count = 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
+        // The first place is for whom is called, should it need one. One call: what PyO3 has for one
+        // argument is made of three.
         // SAFETY: objects that are alive, and hold on to each other; a new one, or nothing and an exception.
         let outputs = unsafe {
             match now {
-                None => ffi::PyObject_CallOneArg(self.reference.as_ptr(), inputs.as_ptr()),
+                None => {
+                    let given = [std::ptr::null_mut(), inputs.as_ptr()];
+                    ffi::PyObject_Vectorcall(reference, given.as_ptr().add(1), count, std::ptr::null_mut())
+                }
                 Some(now) => {
-                    // The first place is for whom is called, should it need one.
                     let given = [std::ptr::null_mut(), inputs.as_ptr(), now.as_ptr()];
-                    let count = 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
                     let names = self.now_named.as_ptr();
-                    ffi::PyObject_Vectorcall(self.reference.as_ptr(), given.as_ptr().add(1), count, names)
+                    ffi::PyObject_Vectorcall(reference, given.as_ptr().add(1), count, names)
                 }
             }
         };
@@ -292,8 +297,8 @@ unsafe extern "C" fn call(route: *mut ffi::PyObject, inputs: *mut ffi::PyObject)
         },
         Lot::Followed => match route.led(py, mode, asked) {
             Ok(led) => match route.beside(py, asked, &led) {
-                Beside::Counted => led.outputs.into_ptr(),
-                beside => attached(|py| route.look_closer(py, asked, led, beside)),
+                Ok(Counted) => led.outputs.into_ptr(),
+                Err(beside) => attached(|py| route.look_closer(py, asked, led, *beside)),
             },
             Err(Raised) => attached(|py| route.raised(py, asked, Plan::Followed)),
         },
