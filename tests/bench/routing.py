@@ -184,7 +184,10 @@ def main() -> int:
     print(f"{sys.executable}, Python {sys.version}")
     with tempfile.TemporaryDirectory() as folder:
         settings = {"migration": {"refresh": "10s", "follow_cpu": "100%"}}
-        routes, others = (Routes(config_from(settings, Path(folder) / each)) for each in ("routed", "unsampled"))
+        folders = [Path(folder) / each for each in ("routed", "unsampled")]
+        for each in folders:
+            each.mkdir()  # without a store there is no key of fingerprints, and whatever is looked at closely is a fault
+        routes, others = (Routes(config_from(settings, each)) for each in folders)
         rows = [*small(routes, others, turns), *long(routes, max(100, turns // 20))]
         routes.close()
         others.close()
