@@ -186,7 +186,7 @@ def main() -> int:
         settings = {"migration": {"refresh": "10s", "follow_cpu": "100%"}}
         folders = [Path(folder) / each for each in ("routed", "unsampled")]
         for each in folders:
-            each.mkdir()  # without a store there is no key of fingerprints, and whatever is looked at closely is a fault
+            each.mkdir()  # without a store there is no key of fingerprints, and each close look is a fault
         routes, others = (Routes(config_from(settings, each)) for each in folders)
         rows = [*small(routes, others, turns), *long(routes, max(100, turns // 20))]
         routes.close()
