@@ -287,12 +287,13 @@ class Batches:
     def look(
         self,
         choose: Callable[[int], Sequence[int]],
-        tell: Callable[[list[tuple[int, dict[str, Any]]], int, int], None],
+        tell: Callable[[list[tuple[int, dict[str, Any]]], int, int, int], None],
         /,
     ) -> None:
         """Before the answer is read: `choose` is asked which of so many rows that have run, counted from 0, are to be
         looked at; `tell` is told of those whose inputs fit, as pairs of the place and the inputs, how many rows there
-        were, and how many nanoseconds all of them took. What either raises ends the answer."""
+        were, when they began (nanoseconds since 1970), and how many nanoseconds all of them took. What either raises
+        ends the answer."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The answer, read once."""

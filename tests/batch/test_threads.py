@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,13 +79,76 @@ def test_an_answer_that_is_left_leaves_no_threads(loops: vesper.Node) -> None:
     assert at_work() == 0
 
 
-def test_a_batch_can_be_interrupted(loops: vesper.Node) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_batch_can_be_interrupted(loops: vesper.Node, threads: int) -> None:
     assert threading.current_thread() is threading.main_thread()
+    given = endless()
     timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        loops.run_batch(endless(), threads=2)
+        loops.run_batch(given, threads=threads)
     timer.join()
+
+
+_HALF_READ = """
+import sys
+import pyarrow as pa
+import vesper
+schema = pa.schema([("seed", pa.int64()), ("n", pa.int64())])
+batch = pa.record_batch([pa.array([1] * 100, pa.int64()), pa.array([10] * 100, pa.int64())], schema=schema)
+stream = pa.RecordBatchReader.from_batches(schema, (batch for _ in range(100)))
+answer = vesper.load(sys.argv[1], engine="interp").run_batch(stream, threads=int(sys.argv[2]))
+next(iter(answer))
+sys.exit(int(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("status", ["0", "3"])
+def test_a_process_may_end_with_an_answer_that_is_half_read(threads: str, status: str) -> None:
+    node = NODES / "numbers" / "numeric_loop_v1.vsp"
+    command = [sys.executable, "-c", _HALF_READ, str(node), threads, status]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=NODES.parent)
+    assert (ended.returncode, ended.stderr) == (int(status), "")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_table_may_be_made_of_another_answer_when_it_is_asked_for(tmp_path: Path, threads: int) -> None:
+    """pyarrow lets go of the global lock in the middle of what the engine has asked for."""
+    node = echo(tmp_path, "b")
+
+    class Lazily:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            inner = node.run_batch(numbers(PARTS), threads=threads)
+            made = pa.table({"v": inner.read_all().column("w")})
+            return made.__arrow_c_stream__()
+
+    for _ in range(3):
+        answer = pa.table(node.run_batch(Lazily(), threads=threads))
+        assert answer.column("w").to_pylist() == list(range(PARTS * 1_000))
+
+
+def test_two_threads_that_read_one_answer_lose_no_row_silently(tmp_path: Path) -> None:
+    node = echo(tmp_path, "b")
+    for _ in range(5):
+        answer = node.run_batch(numbers(PARTS), threads=2)
+        found: list[int] = []
+        told: list[str] = []
+
+        def read(answer: pa.RecordBatchReader = answer, found: list[int] = found, told: list[str] = told) -> None:
+            try:
+                for batch in answer:
+                    found.extend(batch.column("w").to_pylist())
+            except pa.ArrowInvalid as error:
+                told.append(str(error))
+
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+        assert all("two threads read the answer" in each for each in told)
+        assert len(told) == 2 or sorted(found) == list(range(PARTS * 1_000))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")

@@ -101,9 +101,8 @@ class Rows:
         self._drawn = dict(drawn(self._chosen, rows))
         return list(self._drawn)
 
-    def _tell(self, ran: list[tuple[int, dict[str, Any]]], rows: int, took: int) -> None:
+    def _tell(self, ran: list[tuple[int, dict[str, Any]]], rows: int, began: int, took: int) -> None:
         each = took // rows
-        began = time.time_ns() - took
         for place, inputs in ran:
             start = began + place * each
             self._chosen.ended(inputs, self._now, start, start + each, self._drawn[place])

@@ -176,7 +176,8 @@ impl Drop for Crew {
 }
 
 fn work(desk: &Desk, program: &Program, plan: &Plan, terms: &Terms) {
-    let made = guarded(|| Thread::new(program, plan, terms, &desk.is_over));
+    let is_over = || desk.is_over.load(Ordering::Relaxed);
+    let made = guarded(|| Thread::new(program, plan, terms, &is_over));
     let mut thread = made.and_then(|made| made);
     while let Some((number, part)) = desk.next() {
         let given = part.clone();

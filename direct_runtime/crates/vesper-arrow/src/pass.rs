@@ -2,8 +2,7 @@
 //! way where there is none, where a row does not go that way, and where it gave up.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Instant, SystemTime};
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use vesper_interp::guard::guarded;
@@ -17,7 +16,7 @@ use crate::give::Scratch;
 use crate::given::Conversion;
 use crate::plan::{Form, From, Plan};
 use crate::read::{Column, Remembered, Texts};
-use crate::run::{Ended, Failed, Part};
+use crate::run::{Ended, Failed, IsOver, Part};
 use crate::write::Writer;
 
 /// How many rows make a block: what they take and give stays near the processor, and what is done once for a block is
@@ -39,12 +38,13 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    pub(crate) fn with(self, given: RecordBatch, took: Duration) -> Part {
+    pub(crate) fn with(self, given: RecordBatch, (began, clock): (SystemTime, Instant)) -> Part {
         Part {
             given,
             columns: self.columns,
             errors: self.errors,
-            took,
+            began,
+            took: clock.elapsed(),
         }
     }
 }
@@ -58,7 +58,7 @@ pub(crate) struct Pass<'a, 'p> {
     /// Made when the first row needs it: in most parts none does.
     source: Option<Source<'a>>,
     remembered: Option<&'a mut [Remembered]>,
-    is_over: &'a AtomicBool,
+    is_over: IsOver<'a>,
     guards_rows: bool,
     writers: Vec<Writer>,
     errors: Vec<(usize, Ended)>,
@@ -100,7 +100,7 @@ impl<'a, 'p> Pass<'a, 'p> {
         given: &'a RecordBatch,
         rows: &'a mut Rows<'p>,
         remembered: &'a mut [Remembered],
-        is_over: &'a AtomicBool,
+        is_over: IsOver<'a>,
         guards_rows: bool,
     ) -> Self {
         let declared = program.node().outputs.iter().zip(&plan.scales);
@@ -165,7 +165,7 @@ impl<'a, 'p> Pass<'a, 'p> {
     }
 
     fn go_on(&self) -> Result<(), Failed> {
-        if self.is_over.load(Ordering::Relaxed) {
+        if (self.is_over)() {
             return Err(Failed::Over);
         }
         Ok(())

@@ -1,8 +1,7 @@
-//! Runs a node over parts of a table.
+//! Runs a node over a part of a table.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -40,7 +39,8 @@ pub struct Part {
     pub columns: Vec<ArrayRef>,
     /// The rows without outputs, in order.
     pub errors: Vec<(usize, Ended)>,
-    /// How long its rows took.
+    /// When its rows began, and how long they took.
+    pub began: SystemTime,
     pub took: Duration,
 }
 
@@ -67,23 +67,26 @@ impl std::convert::From<ArrowError> for Failed {
     }
 }
 
-/// Runs these parts one after another, here.
-pub fn run_parts(
+/// Asked before each row, or some of them: whether nobody waits for them any more.
+pub type IsOver<'a> = &'a dyn Fn() -> bool;
+
+/// Runs a part here.
+pub fn run_part(
     program: &Program,
     plan: &Plan,
-    parts: Vec<RecordBatch>,
+    part: RecordBatch,
     terms: &Terms,
-) -> Result<Vec<Part>, Failed> {
-    let never = AtomicBool::new(false);
-    let mut thread = Thread::new(program, plan, terms, &never).map_err(Failed::Engine)?;
-    parts.into_iter().map(|part| thread.part(part)).collect()
+    is_over: IsOver<'_>,
+) -> Result<Part, Failed> {
+    let mut thread = Thread::new(program, plan, terms, is_over).map_err(Failed::Engine)?;
+    thread.part(part)
 }
 
 /// What one thread keeps from part to part.
 pub(crate) struct Thread<'a> {
     program: &'a Program,
     plan: &'a Plan,
-    is_over: &'a AtomicBool,
+    is_over: IsOver<'a>,
     rows: Rows<'a>,
     remembered: Vec<Remembered>,
     /// What a run without a frame may spend. It does not look at the clock: where time is limited, nothing.
@@ -91,12 +94,11 @@ pub(crate) struct Thread<'a> {
 }
 
 impl<'a> Thread<'a> {
-    /// `is_over` is set where nobody waits for the rows any more.
     pub(crate) fn new(
         program: &'a Program,
         plan: &'a Plan,
         terms: &Terms,
-        is_over: &'a AtomicBool,
+        is_over: IsOver<'a>,
     ) -> Result<Self, String> {
         let limits = Limits {
             fuel: planted!("batch.fuel_is_without_limit", terms.limits.fuel, u64::MAX),
@@ -117,13 +119,13 @@ impl<'a> Thread<'a> {
     }
 
     pub(crate) fn part(&mut self, given: RecordBatch) -> Result<Part, Failed> {
-        let began = Instant::now();
+        let began = (SystemTime::now(), Instant::now());
         match guarded(|| self.run(&given, false)) {
-            Ok(ran) => ran.map(|ran| ran.with(given, began.elapsed())),
+            Ok(ran) => ran.map(|ran| ran.with(given, began)),
             // A row brings the engine down. It is a function of its inputs, so that all are run again, each under a
             // guard of its own, and that one says so.
             Err(_) => match guarded(|| self.run(&given, true)) {
-                Ok(ran) => ran.map(|ran| ran.with(given, began.elapsed())),
+                Ok(ran) => ran.map(|ran| ran.with(given, began)),
                 Err(message) => Err(Failed::Engine(message)),
             },
         }

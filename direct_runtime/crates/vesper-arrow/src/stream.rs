@@ -124,6 +124,15 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Parts that were not run after all come next.
+    pub fn give_back(&mut self, parts: Vec<RecordBatch>) {
+        for part in parts.into_iter().rev() {
+            self.begun.push_front(part);
+        }
+    }
+}
+
 /// A stream for another library, which asks for batch after batch.
 #[derive(Debug)]
 pub struct Exported(FFI_ArrowArrayStream);

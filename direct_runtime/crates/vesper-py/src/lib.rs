@@ -34,6 +34,8 @@ mod gathered;
 mod journal_line;
 mod journal_text;
 mod json;
+#[allow(unsafe_code, reason = "Python is asked who holds its lock")]
+mod lock;
 mod outcome;
 mod problems;
 mod program;

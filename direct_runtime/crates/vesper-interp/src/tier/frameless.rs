@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::monitor::{self, Monitor, Verdict};
-use super::{Tier, Tiering, count};
+use super::{NEVER, Tier, Tiering, count};
 use crate::bytecode::Code;
 use crate::native::Native;
 use crate::words::{Block, Ended, Express, Scales, Shape, Words};
@@ -106,7 +106,10 @@ impl Tier {
         let Some(left) = left.checked_sub(1) else {
             return self.probe();
         };
-        self.left.store(left, Ordering::Relaxed);
+        // Somebody looks where it is never, and says then for how long.
+        if left != NEVER - 1 {
+            self.left.store(left, Ordering::Relaxed);
+        }
         Some(express)
     }
 
@@ -179,8 +182,10 @@ impl Tier {
             return Ok((self.probe().ok_or(1_u32)?, 1));
         }
         let rows = rows.min(left.saturating_mul(ROWS_A_CALL));
-        self.left
-            .store(left.saturating_sub(rows.div_ceil(ROWS_A_CALL)), Ordering::Relaxed);
+        if left != NEVER {
+            let calls = rows.div_ceil(ROWS_A_CALL);
+            self.left.store(left.saturating_sub(calls), Ordering::Relaxed);
+        }
         Ok((express, rows))
     }
 

@@ -95,13 +95,18 @@ impl Route {
         let outputs = unsafe {
             match now {
                 None => {
-                    let given = [std::ptr::null_mut(), inputs.as_ptr()];
-                    ffi::PyObject_Vectorcall(reference, given.as_ptr().add(1), count, std::ptr::null_mut())
+                    let mut given = [std::ptr::null_mut(), inputs.as_ptr()];
+                    ffi::PyObject_Vectorcall(
+                        reference,
+                        given.as_mut_ptr().add(1),
+                        count,
+                        std::ptr::null_mut(),
+                    )
                 }
                 Some(now) => {
-                    let given = [std::ptr::null_mut(), inputs.as_ptr(), now.as_ptr()];
+                    let mut given = [std::ptr::null_mut(), inputs.as_ptr(), now.as_ptr()];
                     let names = self.now_named.as_ptr();
-                    ffi::PyObject_Vectorcall(reference, given.as_ptr().add(1), count, names)
+                    ffi::PyObject_Vectorcall(reference, given.as_mut_ptr().add(1), count, names)
                 }
             }
         };

@@ -1,0 +1,88 @@
+//! Cells of tables as objects of Python, for what is said of a row that has an error.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
+use vesper_arrow::{Cell, RecordBatch, cell};
+
+use crate::decimals::decimals;
+use crate::times::{date_object, duration_object, timestamp_object};
+
+/// A row, as a dict of what a caller would have given.
+pub(super) fn row_object<'py>(
+    py: Python<'py>,
+    given: &RecordBatch,
+    row: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let schema = given.schema();
+    for (field, column) in schema.fields().iter().zip(given.columns()) {
+        dict.set_item(field.name(), cell_object(py, &cell(column, row))?)?;
+    }
+    Ok(dict)
+}
+
+fn cell_object<'py>(py: Python<'py>, cell: &Cell<'_>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match cell {
+        Cell::Null => py.None().into_bound(py),
+        Cell::Boolean(value) => PyBool::new(py, *value).to_owned().into_any(),
+        Cell::Integer(value) => value.into_pyobject(py)?.into_any(),
+        Cell::Wide(value) => py
+            .import(intern!(py, "builtins"))?
+            .getattr(intern!(py, "int"))?
+            .call1((value.to_string(),))?,
+        Cell::Decimal(Ok(value)) => decimals(py)?.object(py, value)?,
+        Cell::Float(value) => PyFloat::new(py, *value).into_any(),
+        Cell::Text(text) => PyString::new(py, text).into_any(),
+        Cell::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        Cell::Moment(moment) => match in_range(*moment, vesper_ir::time::timestamp) {
+            Some(moment) => timestamp_object(py, moment)?,
+            None => named(py, "a timestamp outside the years 1 to 9999"),
+        },
+        Cell::NaiveMoment(moment) => match in_range(*moment, vesper_ir::time::timestamp) {
+            Some(moment) => {
+                let replaced = PyDict::new(py);
+                replaced.set_item(intern!(py, "tzinfo"), py.None())?;
+                timestamp_object(py, moment)?.call_method(intern!(py, "replace"), (), Some(&replaced))?
+            }
+            None => named(py, "a timestamp outside the years 1 to 9999"),
+        },
+        Cell::Day(day) => match vesper_ir::time::date(*day) {
+            Ok(day) => date_object(py, day)?,
+            Err(_) => named(py, "a date outside the years 1 to 9999"),
+        },
+        Cell::Length(length) => match in_range(*length, vesper_ir::time::duration) {
+            Some(length) => duration_object(py, length)?,
+            None => named(py, "a duration that is too long"),
+        },
+        Cell::List(items) => {
+            let items = items.iter().map(|item| cell_object(py, item));
+            PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        Cell::Fields(fields) => {
+            let dict = PyDict::new(py);
+            for (name, value) in fields {
+                dict.set_item(name, cell_object(py, value)?)?;
+            }
+            dict.into_any()
+        }
+        Cell::Entries(entries) => {
+            let entries = entries.iter().map(|(key, value)| {
+                PyTuple::new(py, [cell_object(py, key)?, cell_object(py, value)?]).map(Bound::into_any)
+            });
+            PyList::new(py, entries.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        Cell::Decimal(Err(_)) => named(py, "a decimal that is too long"),
+        Cell::Finer => named(py, "a time finer than a microsecond"),
+        Cell::Other(ty) => named(py, &format!("a value of Arrow's {ty}")),
+    })
+}
+
+fn in_range<E>(given: i128, within: impl Fn(i128) -> Result<i64, E>) -> Option<i64> {
+    within(given).ok()
+}
+
+/// What stands in a message for a cell that Python has no object for.
+fn named<'py>(py: Python<'py>, what: &str) -> Bound<'py, PyAny> {
+    PyString::new(py, what).into_any()
+}
