@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
+import click
 import duckdb
 import pandas as pd
 import polars as pl
@@ -16,6 +17,8 @@ import pytest
 import vesper
 from tests.api.given import ASKING
 from tests.batch.given import NODES, TYPES, assert_same_as_calls, echo, given_rows, orders, payments, written
+from vesper.batch.table import MOST_THREADS
+from vesper.cli.run import command as run_command
 
 
 @pytest.fixture(scope="module")
@@ -289,6 +292,12 @@ def test_kept_columns_come_first_and_unread(payment: vesper.Node) -> None:
     with pytest.raises(vesper.BatchError, match="two columns of the answer would be called `fee`"):
         payment.run_batch(clashing, keep=["fee"])
     assert payment.run_batch(given, keep=["id"], error_column="why").column_names[-1] == "why"
+
+
+def test_the_command_takes_as_many_threads_as_a_batch() -> None:
+    [option] = [each for each in run_command.params if each.name == "threads"]
+    assert isinstance(option.type, click.IntRange)
+    assert (option.type.min, option.type.max) == (1, MOST_THREADS)
 
 
 def test_words_that_mean_nothing_are_refused(payment: vesper.Node) -> None:
