@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -23,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from tests.bench.peers import by_hand  # noqa: E402  # after the path is set
 from tests.bench.peers.present import NotHere, needed, version  # noqa: E402
 from tests.bench.workloads import W1, Wrong, payments  # noqa: E402
-from vesper.cli.bench_rounds import Way, interleaved  # noqa: E402
+from vesper.cli.bench_rounds import Timing, Way, interleaved  # noqa: E402
 
 ROWS = 1_000_000
 KINDS = 4_096
@@ -31,6 +32,10 @@ KINDS = 4_096
 OURS = "Vesper, run_batch"
 ALONE = "Vesper, run_batch on one thread"
 """Beside the same on several: what more threads are worth is a ratio of one measurement."""
+HALVES = "Vesper, run_batch of two halves, each on one thread"
+"""At the same time, in two threads that share nothing but the machine: what a second processor is worth there, for work
+that is the same. Other virtual machines use the same memory and caches, and take from it what they like."""
+SECONDS_OF_THREADS = 6.0
 
 
 @dataclass(frozen=True)
@@ -171,8 +176,6 @@ def measured(rows: int, threads: int, rounds: int, *, only_ours: bool = False) -
     """Seconds a record, best of the rounds; and who is missing."""
     table = arrow_table(rows)
     families: list[Callable[[], Columns]] = [lambda: ours(table, threads)]
-    if threads > 1:
-        families.append(lambda: ours(table, 1, ALONE))
     if not only_ours:
         families += [lambda: polars(table), lambda: duckdb(table, threads)]
     found, missing = [], []
@@ -186,7 +189,23 @@ def measured(rows: int, threads: int, rounds: int, *, only_ours: bool = False) -
     # A batch takes long enough to be disturbed. On one thread the time of the processor says the same, undisturbed.
     clock = time.process_time if threads == 1 else time.perf_counter
     timings = interleaved({each.name: Way(each.call, [each.table]) for each in found}, rounds=rounds, clock=clock)
+    if threads == 2:
+        # By themselves: the threads of others look for work for a while after theirs is done.
+        timings |= on_two_threads(table)
     return {name: timing.best / rows for name, timing in timings.items()}, missing
+
+
+def on_two_threads(table: Any, seconds: float = SECONDS_OF_THREADS) -> dict[str, Timing]:
+    """Two threads beside one, and beside two that share nothing."""
+    one, two = ours(table, 1, ALONE), ours(table, 2)
+    for each in (one, two):
+        check(each, table.num_rows)
+    middle = table.num_rows // 2
+    halves = [table.slice(0, middle), table.slice(middle)]
+    with ThreadPoolExecutor(2) as pool:
+        ways = {each.name: Way(each.call, [table]) for each in (two, one)}
+        ways[HALVES] = Way(lambda given: list(pool.map(one.call, given)), [halves])
+        return interleaved(ways, seconds=seconds)
 
 
 def main() -> None:

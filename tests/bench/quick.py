@@ -11,9 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +34,6 @@ PLAIN = "plain Python with contracts"
 SECONDS = 2.0
 """For each of the three workloads, JSON and tracing."""
 SECONDS_OF_STARTS, SECONDS_OF_BATCHES = 6.0, 6.0
-HASHED = (b"a" * (16 << 20), b"b" * (16 << 20))
-"""What two threads hash beside each other: what a second processor is worth here at this time."""
-
-
-def _hashed(map_: Callable[[Callable[[bytes], object], Iterable[bytes]], Iterable[object]]) -> None:
-    """All of it, by as many threads as `map_` has; hashing holds no lock."""
-    for _ in map_(lambda each: sha256(each).digest(), HASHED):
-        pass
 
 
 class Quick:
@@ -123,15 +113,10 @@ class Quick:
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if processors < 2:
             raise NotHere("there is one processor here")
-        two = batch.ours(table, 2)
-        batch.check(two, self._rows)
-        with ThreadPoolExecutor(2) as pool:
-            ways = {"one": Way(one.call, [table]), "two": Way(two.call, [table])}
-            ways |= {"hashed by one": Way(_hashed, [map]), "hashed by two": Way(_hashed, [pool.map])}
-            timings = interleaved(ways, rounds=rounds)
-        floor = ratio(timings, "hashed by one", "hashed by two")
-        said = f"times as fast as on one; two threads that share nothing: {floor:.3f}"
-        self._note("batch_two_threads", ratio(timings, "one", "two"), said)
+        timings = batch.on_two_threads(table, min(batch.SECONDS_OF_THREADS, 3 * self._seconds))
+        floor = ratio(timings, batch.ALONE, batch.HALVES)
+        said = f"times as fast as on one; two threads that share nothing, each with half of the table: {floor:.3f}"
+        self._note("batch_two_threads", ratio(timings, batch.ALONE, batch.OURS), said)
 
     def first_call(self) -> None:
         """What the slower engine's import, load and first call take over a Python that does nothing."""

@@ -105,7 +105,7 @@ class Bench:
             told = json.loads(ran.stdout)
             plain = self._seconds["w1", PLAIN]
             rows = [
-                Row(name, seconds, seconds / plain, "decimal", "exact", is_ours=name in (batch.OURS, batch.ALONE))
+                Row(name, seconds, seconds / plain, "decimal", "exact", is_ours=name.startswith("Vesper"))
                 for name, seconds in told["seconds"].items()
             ]
             about = f"A table of {self._rows:,} payments, for each record; {threads} thread{'s' * (threads > 1)}."

@@ -26,6 +26,7 @@ from tests.migration.routed import (
     state_of,
 )
 from tests.support.waiting import eventually
+from vesper.engines import python_engine
 from vesper.engines.engine import Limits
 from vesper.engines.outcome import Failed, LimitHit, Outcome, Returned
 from vesper.engines.path import Pathed
@@ -72,6 +73,23 @@ def test_the_caller_gets_pythons_answer_whatever_the_direct_engine_does(mode: Mo
     here.direct.does = does
     for inputs in INPUTS * 5:
         assert here.program.call(inputs) == here.python.call(inputs)
+
+
+@pytest.mark.parametrize("mode", LADDER, ids=lambda each: each.value)
+def test_no_caller_waits_for_a_form_of_python_to_be_written(
+    mode: Mode, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a tenth of a second, with Python's lock, and so all other callers would wait as well."""
+
+    def written(*_: object) -> None:
+        raise AssertionError("a form of the node is written while a caller waits")
+
+    monkeypatch.setattr(python_engine, "generate_module", written)
+    put_into(here.routes, here.program, mode)
+    for number in range(40):
+        assert isinstance(here.program.call(payment(f"{number + 1}.00")), Returned)
+    here.told()
+    assert not divergences_of(here.routes, here.program)
 
 
 def test_in_python_only_the_direct_engine_does_not_run(here: Here) -> None:

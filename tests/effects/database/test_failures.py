@@ -74,6 +74,48 @@ def test_a_database_of_sqlite_that_is_locked_for_longer_than_the_busy_timeout(tm
     database.close()
 
 
+def test_writers_of_sqlite_that_wait_for_one_of_their_process_keep_no_connection_from_readers(tmp_path: Path) -> None:
+    database = sqlite_at(tmp_path, pool_size=2)
+    database.run("CREATE TABLE t (id INTEGER)")
+    performer, ask = database.new_performer(pool_size=2), write(ADD, path="a", id=1)
+    found: list[object] = []
+    writers = [
+        threading.Thread(target=lambda each=each: found.append(performer.perform(write(ADD, path=each, id=2))))
+        for each in ("b", "c", "d")
+    ]
+    with performer.session("main", ask, writes=True, refusal="conflict"):
+        for each in writers:
+            each.start()
+        writers[0].join(0.2)
+        assert found == []
+        assert performer.perform(query("SELECT count(*) AS n FROM t", INTEGER, timeout=5.0)) == 0
+        with fails("timeout", "waiting for another transaction"):
+            performer.perform(write(ADD, path="e", id=3, timeout=0.2))
+    for each in writers:
+        each.join()
+    assert found == [1, 1, 1]
+    performer.close()
+    database.close()
+
+
+def test_a_writer_of_sqlite_waits_no_longer_for_one_of_its_process_than_for_another(tmp_path: Path) -> None:
+    database = sqlite_at(tmp_path, busy_timeout="200ms")
+    database.run("CREATE TABLE t (id INTEGER)")
+    with database.performer.session("main", write(ADD, id=1), writes=True, refusal="conflict"):
+        found: list[object] = []
+
+        def run() -> None:
+            with fails("unavailable", "locked", "did not end in time"):
+                database.ask(write(ADD, id=2))
+            found.append("told")
+
+        writer = threading.Thread(target=run)
+        writer.start()
+        writer.join()
+    assert found == ["told"]
+    database.close()
+
+
 def test_a_pool_whose_connections_are_all_in_use(table: Database) -> None:
     performer = table.new_performer(pool_size=2)
     ask, hurried = query("SELECT 1 AS n", INTEGER), query("SELECT 1 AS n", INTEGER, timeout=0.2)

@@ -10,6 +10,10 @@ What Python's callers notice is measured twice: with the direct engine in the se
 have who say nothing, and in processes of its own. The bar is on what Python leads; what the direct engine leads (the
 canary's share, direct_only) is told beside it.
 
+What was loaded is left to itself by Python's collector (`gc.freeze`), as in a service that looks after its slowest
+requests: to look through it takes a tenth of a second, in which no thread runs, and whichever side that falls on has
+its 99th percentile from it (docs/how-to/move-a-node-over.md).
+
 The files stand in memory where the machine has a folder for that (`--place`). A disk that stands still for a tenth of a
 second at times makes the 99th percentile of whichever side it hits; and what the two sides share is a processor.
 
@@ -20,6 +24,7 @@ which is what trust is. How soon the sample finds a fault is for `make proof-con
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -373,6 +378,8 @@ def warmed_up(service: Service, seconds: float, say: Callable[[str], None]) -> f
     for _ in range(300):  # so that the usual paths are known
         assert service.serve(service.order()) is None
     service.into(Mode.PYTHON_ONLY)
+    gc.collect()
+    gc.freeze()
     capacity = service.capacity(seconds)
     say(f"one thread pays for {capacity:.0f} orders a second; the service is asked for {capacity / 2:.0f}")
     return capacity / 2

@@ -126,9 +126,13 @@ class Routes:
         self._tended.append(tending)
         self.migration.chores.append(tending.flush)
         tending.begin()
+        python = PythonEngine().load(compiled)
+        # Now, and not when it is first needed: that is for a caller whom the direct engine leads, who would wait for
+        # the text to be written, and with him all who wait for Python's lock.
+        python.form("traced")
         found = RoutedProgram(
             compiled,
-            PythonEngine().load(compiled),
+            python,
             self._counted(key, self._direct(compiled)),
             live,
             comparator,

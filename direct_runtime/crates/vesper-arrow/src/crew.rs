@@ -2,7 +2,8 @@
 //!
 //! What one reader does with a part (another library takes it over column by column) goes on beside the next parts, and no
 //! thread waits for the others: it takes the next part that is there. How far ahead they are is what the reader gives
-//! them: `given` says how many parts are on their way.
+//! them: `given` says how many parts are on their way. He is woken for several parts at once where they are short: where
+//! all processors are busy with parts, each time that he is woken one of them has to stop for him.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -17,6 +18,9 @@ use vesper_interp::guard::guarded;
 
 use crate::plan::Plan;
 use crate::run::{Failed, Part, Terms, Thread};
+
+/// A part that takes so long is read at once: to wait for others would be felt.
+const LONG: Duration = Duration::from_millis(2);
 
 /// Whoever has the program: threads run it for as long as they like.
 pub trait Holder: Send + Sync + 'static {
@@ -37,7 +41,7 @@ struct Desk {
     papers: Mutex<Papers>,
     /// There is a part to run, or none will come.
     is_given: Condvar,
-    /// The oldest part was run.
+    /// Enough was run that it is worth to be read.
     is_done: Condvar,
     is_over: AtomicBool,
 }
@@ -50,6 +54,16 @@ struct Papers {
     done: VecDeque<Option<Ran>>,
     /// The number of the oldest of them.
     oldest: u64,
+}
+
+impl Papers {
+    /// Whether the reader should be woken, now that a part has run for so long. One that is not is woken by a later part:
+    /// while parts wait, there is one.
+    fn is_worth_reading(&self, took: Duration) -> bool {
+        let is_read_next = matches!(self.done.front(), Some(Some(_)));
+        let ready = || self.done.iter().filter(|each| each.is_some()).count();
+        is_read_next && (took >= LONG || self.waiting.is_empty() || ready() * 2 >= self.done.len())
+    }
 }
 
 /// What came of a part, and what was given: that goes back to who gave it, so that he drops it. Other libraries do things
@@ -81,6 +95,7 @@ impl Desk {
     }
 
     fn put(&self, number: u64, ran: Ran) {
+        let took = ran.came.as_ref().map_or(LONG, |part| part.took);
         let mut papers = self.papers();
         let place = number
             .checked_sub(papers.oldest)
@@ -88,7 +103,8 @@ impl Desk {
         if let Some(place) = place.and_then(|place| papers.done.get_mut(place)) {
             *place = Some(ran);
         }
-        if place == Some(0) {
+        if papers.is_worth_reading(took) {
+            drop(papers);
             self.is_done.notify_one();
         }
     }
@@ -148,6 +164,11 @@ impl Crew {
             .is_done
             .wait_timeout_while(papers, patience, waits)
             .unwrap_or_else(PoisonError::into_inner);
+        let is_one_gone = || self.threads.iter().any(JoinHandle::is_finished);
+        if matches!(papers.done.front(), Some(None)) && is_one_gone() {
+            // Whatever it was, nobody will run what that thread had.
+            return Some(Err(Failed::Engine("a thread of the batch is gone".to_owned())));
+        }
         let done = papers.done.front_mut()?.take()?;
         papers.done.pop_front();
         papers.oldest += 1;
@@ -187,5 +208,70 @@ fn work(desk: &Desk, program: &Program, plan: &Plan, terms: &Terms) {
             Err(message) => Err(Failed::Engine(message.clone())),
         };
         desk.put(number, Ran { came, _given: given });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_schema::Schema;
+
+    fn given() -> RecordBatch {
+        RecordBatch::new_empty(Arc::new(Schema::empty()))
+    }
+
+    fn ran() -> Ran {
+        Ran {
+            came: Err(Failed::Over),
+            _given: given(),
+        }
+    }
+
+    /// Of eight parts, those whose places are named have run.
+    fn papers(ran_so_far: &[usize], waiting: usize) -> Papers {
+        Papers {
+            waiting: (0..waiting).map(|number| (number as u64, given())).collect(),
+            done: (0..8)
+                .map(|place| ran_so_far.contains(&place).then(ran))
+                .collect(),
+            oldest: 0,
+        }
+    }
+
+    #[test]
+    fn short_parts_are_read_several_at_once() {
+        let took = Duration::from_micros(700);
+        assert!(!papers(&[0], 5).is_worth_reading(took));
+        assert!(!papers(&[0, 1, 2], 3).is_worth_reading(took));
+        assert!(papers(&[0, 1, 2, 3], 2).is_worth_reading(took));
+        assert!(papers(&[0, 3, 4, 5], 1).is_worth_reading(took));
+    }
+
+    #[test]
+    fn the_next_part_is_read_at_once_where_it_took_long_or_no_other_waits() {
+        assert!(papers(&[0], 5).is_worth_reading(LONG));
+        assert!(papers(&[0], 0).is_worth_reading(Duration::ZERO));
+    }
+
+    #[test]
+    fn nobody_is_woken_for_parts_behind_one_that_runs() {
+        assert!(!papers(&[1, 2, 3, 4, 5, 6, 7], 0).is_worth_reading(LONG));
+    }
+
+    #[test]
+    fn who_reads_is_told_of_a_thread_that_is_gone() {
+        let gone = std::thread::spawn(|| ());
+        while !gone.is_finished() {
+            std::thread::yield_now();
+        }
+        let crew = Crew {
+            desk: Arc::default(),
+            threads: vec![gone],
+            process: std::process::id(),
+        };
+        assert!(crew.take(Duration::ZERO).is_none()); // nothing was given
+        crew.give(given());
+        let told = crew.take(Duration::ZERO);
+        assert!(matches!(told, Some(Err(Failed::Engine(message))) if message.contains("is gone")));
     }
 }

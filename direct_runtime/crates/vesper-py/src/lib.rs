@@ -3,7 +3,8 @@
 //! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
 //! is one that waits for effects, `entry` and `way` the short ways in, with `swift`, `express`, `dicts` and
 //! `rooms`, `route` that of a node that is being moved over, with what it needs (`exact`, `flight`, `gathered`,
-//! `follower`), `batch` that of tables, and `tier` says when machine code is made. No meaning lives here.
+//! `follower`), `batch` that of tables, `lock` who holds Python's lock, and `tier` says when machine code is made. No
+//! meaning lives here.
 
 #[allow(unsafe_code, reason = "takes over tables by their addresses")]
 mod batch;

@@ -179,9 +179,9 @@ impl Reader {
                 with_python(&self.raised, signals)?;
             }
             match ran {
-                Ran::Part(part) => break *part,
-                Ran::Waits => {}
-                Ran::Over => return Ok(None),
+                Next::Part(part) => break *part,
+                Next::Waits => {}
+                Next::Over => return Ok(None),
             }
         };
         if let Some(look) = &self.look {
@@ -201,7 +201,7 @@ impl Reader {
     }
 
     /// Runs the next part, or waits a while for those who do.
-    fn run(&mut self) -> Result<Ran, Failed> {
+    fn run(&mut self) -> Result<Next, Failed> {
         let threads = self.terms.threads;
         let ahead = threads.get() * PARTS_A_THREAD;
         if self.crew.is_none() {
@@ -219,7 +219,7 @@ impl Reader {
             }
         }
         let Some(crew) = &self.crew else {
-            return Ok(Ran::Over);
+            return Ok(Next::Over);
         };
         if !crew.is_here() {
             return Err(Failed::Arrow(foreign(
@@ -237,19 +237,19 @@ impl Reader {
             return self
                 .failed
                 .take()
-                .map_or(Ok(Ran::Over), |error| Err(error.into()));
+                .map_or(Ok(Next::Over), |error| Err(error.into()));
         }
         match crew.take(PATIENCE) {
-            Some(ran) => Ok(Ran::Part(Box::new(ran?))),
-            None => Ok(Ran::Waits),
+            Some(ran) => Ok(Next::Part(Box::new(ran?))),
+            None => Ok(Next::Waits),
         }
     }
 
     /// Runs the first of these parts by who asks; the others, which there are where the system has no threads, come next.
-    fn run_here(&mut self, parts: Vec<RecordBatch>) -> Result<Ran, Failed> {
+    fn run_here(&mut self, parts: Vec<RecordBatch>) -> Result<Next, Failed> {
         let mut parts = parts.into_iter();
         let Some(part) = parts.next() else {
-            return Ok(Ran::Over);
+            return Ok(Next::Over);
         };
         self.table.give_back(parts.collect());
         let (looked, asked) = (Cell::new(self.looked), Cell::new(0_u32));
@@ -269,7 +269,7 @@ impl Reader {
         self.looked = looked.get();
         match interrupted.take() {
             Some(error) => Err(error.into()),
-            None => ran.map(|part| Ran::Part(Box::new(part))),
+            None => ran.map(|part| Next::Part(Box::new(part))),
         }
     }
 
@@ -359,7 +359,7 @@ impl Look {
 }
 
 /// What there is of the next part.
-enum Ran {
+enum Next {
     Part(Box<Part>),
     /// It runs.
     Waits,
