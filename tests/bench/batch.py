@@ -30,8 +30,9 @@ ROWS = 1_000_000
 KINDS = 4_096
 """Different payments in a batch; they come again and again."""
 OURS = "Vesper, run_batch"
-ALONE = "Vesper, run_batch on one thread"
-"""Beside the same on several: what more threads are worth is a ratio of one measurement."""
+ALONE, TWO = "Vesper, run_batch on one thread", "Vesper, run_batch on two threads"
+"""Beside each other, and nobody else: what more threads are worth is a ratio of one measurement, and the threads of
+other libraries look for work for a while after theirs is done."""
 HALVES = "Vesper, run_batch of two halves, each on one thread"
 """At the same time, in two threads that share nothing but the machine: what a second processor is worth there, for work
 that is the same. Other virtual machines use the same memory and caches, and take from it what they like."""
@@ -189,21 +190,18 @@ def measured(rows: int, threads: int, rounds: int, *, only_ours: bool = False) -
     # A batch takes long enough to be disturbed. On one thread the time of the processor says the same, undisturbed.
     clock = time.process_time if threads == 1 else time.perf_counter
     timings = interleaved({each.name: Way(each.call, [each.table]) for each in found}, rounds=rounds, clock=clock)
-    if threads == 2:
-        # By themselves: the threads of others look for work for a while after theirs is done.
-        timings |= on_two_threads(table)
     return {name: timing.best / rows for name, timing in timings.items()}, missing
 
 
 def on_two_threads(table: Any, seconds: float = SECONDS_OF_THREADS) -> dict[str, Timing]:
     """Two threads beside one, and beside two that share nothing."""
-    one, two = ours(table, 1, ALONE), ours(table, 2)
+    one, two = ours(table, 1, ALONE), ours(table, 2, TWO)
     for each in (one, two):
         check(each, table.num_rows)
     middle = table.num_rows // 2
     halves = [table.slice(0, middle), table.slice(middle)]
     with ThreadPoolExecutor(2) as pool:
-        ways = {each.name: Way(each.call, [table]) for each in (two, one)}
+        ways = {each.name: Way(each.call, [table]) for each in (one, two)}
         ways[HALVES] = Way(lambda given: list(pool.map(one.call, given)), [halves])
         return interleaved(ways, seconds=seconds)
 
@@ -217,7 +215,11 @@ def main() -> None:
     asked = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = str(asked.threads)
     best, missing = measured(asked.rows, asked.threads, asked.rounds, only_ours=asked.only_ours)
-    print(json.dumps({"threads": asked.threads, "rows": asked.rows, "seconds": best, "missing": missing}))
+    told: dict[str, Any] = {"threads": asked.threads, "rows": asked.rows, "seconds": best, "missing": missing}
+    if asked.threads == 2:
+        timings = on_two_threads(arrow_table(asked.rows))
+        told["beside_one"] = {name: timing.best / asked.rows for name, timing in timings.items()}
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -96,6 +96,7 @@ class Bench:
         self._json_base = base
 
     def batches(self) -> None:
+        told: dict[str, Any] = {}
         for threads in (1, 2):
             command = [sys.executable, str(ROOT / "tests" / "bench" / "batch.py"), "--threads", str(threads)]
             command += ["--rows", str(self._rows)]
@@ -105,13 +106,20 @@ class Bench:
             told = json.loads(ran.stdout)
             plain = self._seconds["w1", PLAIN]
             rows = [
-                Row(name, seconds, seconds / plain, "decimal", "exact", is_ours=name.startswith("Vesper"))
+                Row(name, seconds, seconds / plain, "decimal", "exact", is_ours=name == batch.OURS)
                 for name, seconds in told["seconds"].items()
             ]
             about = f"A table of {self._rows:,} payments, for each record; {threads} thread{'s' * (threads > 1)}."
             title = f"W1 in columns, {threads} thread{'s' * (threads > 1)}"
             base = "a plain Python call"
             self._add(Section(f"batch{threads}", title, about, base, rows, told["missing"]))
+        beside = told["beside_one"]
+        rows = [Row(name, each, each / beside[batch.ALONE], is_ours=True) for name, each in beside.items()]
+        about = (
+            f"A table of {self._rows:,} payments, for each record. Two halves of it in two threads that share nothing "
+            "are what two processors are worth on this machine at this time."
+        )
+        self._add(Section("threads", "W1 in columns, a second thread", about, "one thread", rows))
 
     def others(self) -> None:
         timings = interleaved(ours.traced_ways(W1), rounds=self._rounds)
@@ -132,7 +140,7 @@ class Bench:
             for (key, name), seconds in self._seconds.items()
             if key == "start" and name.startswith("first call")
         ]
-        one, two = (self._seconds.get(("batch2", each)) for each in (batch.ALONE, batch.OURS))
+        one, two = (self._seconds.get(("threads", each)) for each in (batch.ALONE, batch.TWO))
         self.report.bounds = [
             Bound("W1, of the C floor", 1.5, self._of("w1", direct, FLOOR)),
             Bound("W1, of plain Python", 0.42, self._of("w1", direct, PLAIN)),

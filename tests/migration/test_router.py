@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from vesper.engines.engine import Limits
 from vesper.engines.outcome import Failed, LimitHit, Outcome, Returned
 from vesper.engines.path import Pathed
 from vesper.engines.registry import ENGINES
+from vesper.host.host import limits_of_run
 from vesper.migration.compare.paths import PathNote, ending_of
 from vesper.migration.compare.reports import Lost, Report
 from vesper.migration.decide.modes import LADDER, Mode
@@ -75,21 +77,28 @@ def test_the_caller_gets_pythons_answer_whatever_the_direct_engine_does(mode: Mo
         assert here.program.call(inputs) == here.python.call(inputs)
 
 
-@pytest.mark.parametrize("mode", LADDER, ids=lambda each: each.value)
+ALL_NODES = sorted(Path("nodes").rglob("*.vsp"))
+
+
+@pytest.mark.parametrize("path", ALL_NODES, ids=lambda each: each.stem)
 def test_no_caller_waits_for_a_form_of_python_to_be_written(
-    mode: Mode, here: Here, monkeypatch: pytest.MonkeyPatch
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes a tenth of a second, with Python's lock, and so all other callers would wait as well."""
+    node = compiled(path)
+    routes = routes_in(tmp_path)
+    python = routes.program(node)._python
 
     def written(*_: object) -> None:
         raise AssertionError("a form of the node is written while a caller waits")
 
     monkeypatch.setattr(python_engine, "generate_module", written)
-    put_into(here.routes, here.program, mode)
-    for number in range(40):
-        assert isinstance(here.program.call(payment(f"{number + 1}.00")), Returned)
-    here.told()
-    assert not divergences_of(here.routes, here.program)
+    limits = limits_of_run(None, node.node.grants.policy)
+    for is_traced in (False, True):
+        python.start({}, None, limits, is_traced=is_traced)
+    if python.is_plain:
+        python.call({}, datetime(2026, 1, 1, tzinfo=UTC))
+    routes.close()
 
 
 def test_in_python_only_the_direct_engine_does_not_run(here: Here) -> None:

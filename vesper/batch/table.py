@@ -110,7 +110,8 @@ def _names(keep: Iterable[str]) -> list[str]:
 
 def _threads(threads: int | None) -> int:
     if threads is None:
-        return min(len(os.sched_getaffinity(0)), MOST_THREADS)
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(processors, MOST_THREADS)
     if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"threads is a number from 1 to {MOST_THREADS:,}, not {threads!r}")
     return threads

@@ -71,8 +71,6 @@ class Pool(Generic[_Connection]):
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self.turn = threading.Lock()
-        """Of who writes, where only one can at a time. Taken before a connection is: who waits for it has none."""
         self._idle: list[_Connection] = []
         self._taken = 0
         self._generation = 0

@@ -3,9 +3,9 @@
 Reads run on a connection that can only read (`query_only`), writes take the lock of the database at their begin
 (`BEGIN IMMEDIATE`): of two writers one waits, and then sees what the other has done.
 
-Writers of one process wait for each other here, and go on the moment that it is their turn. SQLite itself would have
-them sleep, longer each time, up to a tenth of a second: of a few that come at once the last would wait for half a
-second, while the file is free for most of it. It does so where the other one is in another process.
+Who waits for another writer sleeps and tries again. Left to itself SQLite sleeps longer each time, up to a tenth of a
+second: of a few writers that come at once the last waits for half a second, while the file is free for most of it. So
+it is told to give up after a nap, and asked again; and who comes newly lets those try first who have waited long.
 """
 
 from __future__ import annotations
@@ -37,18 +37,26 @@ _STEPS_A_LOOK = 4_000
 _LONGEST = 64 << 20
 """Bytes of a value, or a row, beyond which SQLite itself refuses: more would be in memory before anybody counts."""
 _REFUSED = ("SQLITE_TOOBIG", "SQLITE_MISMATCH", "SQLITE_RANGE")
+_NAP = 0.003
+"""So long SQLite waits for another writer before it is asked again: it looks after 1 and after 3 ms."""
+_LONG = 0.05
+"""Who has waited for so long pauses before he asks again, because a lock that is held for longer is waited for at
+leisure; and others let him go first."""
+_PAUSE = 0.005
 _numbers = itertools.count(1)
 
 
 class _Connection:
     """A connection of ours, with what it is set to."""
 
-    __slots__ = ("busy_ms", "deadline", "is_reading", "raw")
+    __slots__ = ("busy_ms", "deadline", "is_reading", "is_wal", "raw")
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self.raw = raw
         self.deadline: Deadline | None = None
         self.is_reading = False
+        self.is_wal = False
+        """Once a transaction has the lock there, it waits for nobody."""
         self.busy_ms = -1
         raw.set_progress_handler(self._look, _STEPS_A_LOOK)
 
@@ -73,6 +81,8 @@ class SqliteBackend:
         assert settings.path is not None
         self._settings = settings
         self._path = settings.path
+        self._somebody_waits_long_until = 0.0
+        """A moment that passes by itself: nobody waits for ever for one who is gone."""
         self._pool: Pool[_Connection] = Pool(f"`{settings.name}`", settings.pool_size, self._open, _close, True)
 
     def close(self) -> None:
@@ -82,37 +92,14 @@ class SqliteBackend:
 
     @contextmanager
     def transaction(self, purpose: Purpose) -> Iterator[Session]:
-        if not purpose.writes:
-            with self._transaction(purpose, self._settings.busy_timeout) as session:
-                yield session
-            return
-        if self._settings.read_only:
+        if purpose.writes and self._settings.read_only:
             raise EffectFailed("unavailable", f"`{self._settings.name}` is configured as `read_only`")
-        with self._turn(purpose) as busy_seconds, self._transaction(purpose, busy_seconds) as session:
-            yield session
-
-    @contextmanager
-    def _turn(self, purpose: Purpose) -> Iterator[float]:
-        """While nobody else of this process writes; how long others may be waited for then."""
-        turn, busy_seconds = self._pool.turn, self._settings.busy_timeout
-        if not turn.acquire(blocking=False):
-            begun, left = time.monotonic(), max(0.0, purpose.deadline.left())
-            if not turn.acquire(timeout=min(busy_seconds, left)):
-                raise _not_ended(purpose, self._settings.name, "database is locked", is_late=left < busy_seconds)
-            busy_seconds -= time.monotonic() - begun
-        try:
-            yield busy_seconds
-        finally:
-            turn.release()
-
-    @contextmanager
-    def _transaction(self, purpose: Purpose, busy_seconds: float) -> Iterator[Session]:
         generation = self._pool.generation
         connection, _ = self._pool.take(purpose.deadline)
         is_sound = False
         try:
             try:
-                yield self._begun(connection, purpose, busy_seconds)
+                yield self._begun(connection, purpose)
                 self._commit(connection, purpose)
             finally:
                 connection.deadline = None
@@ -123,13 +110,37 @@ class SqliteBackend:
             else:
                 self._pool.drop(connection)
 
-    def _begun(self, connection: _Connection, purpose: Purpose, busy_seconds: float) -> Session:
+    def _begun(self, connection: _Connection, purpose: Purpose) -> Session:
+        busy_seconds = self._settings.busy_timeout
         try:
-            connection.set_up(purpose.deadline, busy_seconds, is_reading=not purpose.writes)
-            connection.raw.execute("BEGIN IMMEDIATE" if purpose.writes else "BEGIN")
+            if purpose.writes and connection.is_wal:
+                connection.set_up(purpose.deadline, min(_NAP, busy_seconds), is_reading=False)
+                self._begin_to_write(connection.raw, purpose.deadline)
+            else:
+                connection.set_up(purpose.deadline, busy_seconds, is_reading=not purpose.writes)
+                connection.raw.execute("BEGIN IMMEDIATE" if purpose.writes else "BEGIN")
         except sqlite3.Error as error:
             raise _failure(error, purpose, self._settings.name) from error
         return _Session(connection.raw, purpose, self._settings.name)
+
+    def _begin_to_write(self, raw: sqlite3.Connection, deadline: Deadline) -> None:
+        """Takes the lock of the database, which others may have for a while. Raises what SQLite does."""
+        begun = time.monotonic()
+        if begun < self._somebody_waits_long_until:
+            time.sleep(2 * _PAUSE)
+        while True:
+            try:
+                raw.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                now = time.monotonic()
+                if not _is_busy(error) or now - begun >= self._settings.busy_timeout or deadline.has_passed():
+                    raise
+            else:
+                return
+            if now - begun >= _LONG:
+                self._somebody_waits_long_until = now + 4 * _PAUSE
+                if now - begun < self._settings.busy_timeout / 2:  # after that it is before all others
+                    time.sleep(_PAUSE)
 
     def _commit(self, connection: _Connection, purpose: Purpose) -> None:
         if purpose.deadline.has_passed():
@@ -160,7 +171,7 @@ class SqliteBackend:
             connection.set_up(deadline, settings.busy_timeout, is_reading=False)
             raw.execute(f"PRAGMA foreign_keys = {settings.foreign_keys:d}")
             if not settings.read_only:
-                _use_wal(raw)
+                connection.is_wal = _use_wal(raw)
                 raw.execute("PRAGMA synchronous = FULL")  # a receipt must not outlive what it is a receipt for
         except sqlite3.Error as error:
             raw.close()
@@ -236,15 +247,22 @@ def _stop(watch: threading.Timer) -> None:
     watch.join()
 
 
-def _use_wal(raw: sqlite3.Connection) -> None:
+def _use_wal(raw: sqlite3.Connection) -> bool:
+    """Whether it is in use now."""
     (mode,) = raw.execute("PRAGMA journal_mode").fetchone()
     if mode != "wal":
         try:
-            raw.execute("PRAGMA journal_mode = WAL").fetchone()
+            (mode,) = raw.execute("PRAGMA journal_mode = WAL").fetchone()
         except sqlite3.OperationalError as error:
             # Somebody uses the file in the other mode just now: it works as it is, and changes the next time.
-            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            if not _is_busy(error):
                 raise
+    return bool(mode == "wal")
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _close(connection: _Connection) -> None:
@@ -363,17 +381,12 @@ def _failure(error: sqlite3.Error, purpose: Purpose, database: str, is_commit: b
         return EffectFailed(purpose.refusal, text)
     if name.startswith("SQLITE_INTERRUPT"):
         return purpose.deadline.failure(f"the statement on `{database}`")
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return _not_ended(purpose, database, str(error), is_late=purpose.deadline.has_passed())
+    if _is_busy(error):
+        if purpose.deadline.has_passed():
+            return purpose.deadline.failure(f"waiting for another transaction on `{database}`")
+        return EffectFailed("unavailable", f"{text}: another transaction did not end in time")
     if name in _REFUSED or isinstance(error, sqlite3.DataError):
         return EffectFailed(purpose.refusal, text)
     if str(error).startswith("no such table"):
         return MissingTable("unavailable", text)
     return EffectFailed("unavailable", text, may_have_happened=is_commit)
-
-
-def _not_ended(purpose: Purpose, database: str, why: str, is_late: bool) -> EffectFailed:
-    """Another transaction was waited for: until the deadline of the attempt, or for as long as others may take."""
-    if is_late:
-        return purpose.deadline.failure(f"waiting for another transaction on `{database}`")
-    return EffectFailed("unavailable", f"`{database}`: {why}: another transaction did not end in time")

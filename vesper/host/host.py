@@ -348,7 +348,7 @@ class Host:
         try:
             try:
                 outcome = running.go(
-                    prepared.program.start(inputs, now, _limits(limits, policy), is_traced=False), inputs
+                    prepared.program.start(inputs, now, limits_of_run(limits, policy), is_traced=False), inputs
                 )
             except (InDoubt, JournalError):
                 raise
@@ -624,7 +624,7 @@ def compiled_from(definition: Definition) -> Compiled:
     )
 
 
-def _limits(limits: Limits | None, policy: Mapping[str, object]) -> Limits:
+def limits_of_run(limits: Limits | None, policy: Mapping[str, object]) -> Limits:
     """The limits of a run; an execution may not compute for longer than it may take."""
     found = UNLESS_SAID if limits is None else limits
     total = policy.get("total_timeout_us")

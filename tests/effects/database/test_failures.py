@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -74,45 +75,36 @@ def test_a_database_of_sqlite_that_is_locked_for_longer_than_the_busy_timeout(tm
     database.close()
 
 
-def test_writers_of_sqlite_that_wait_for_one_of_their_process_keep_no_connection_from_readers(tmp_path: Path) -> None:
-    database = sqlite_at(tmp_path, pool_size=2)
+def test_writers_of_sqlite_nap_however_long_they_may_wait(tmp_path: Path) -> None:
+    """SQLite sleeps for up to a tenth of a second each time, the longer the more it may wait."""
+    database = sqlite_at(tmp_path, busy_timeout="25s")
     database.run("CREATE TABLE t (id INTEGER)")
-    performer, ask = database.new_performer(pool_size=2), write(ADD, path="a", id=1)
-    found: list[object] = []
-    writers = [
-        threading.Thread(target=lambda each=each: found.append(performer.perform(write(ADD, path=each, id=2))))
-        for each in ("b", "c", "d")
-    ]
-    with performer.session("main", ask, writes=True, refusal="conflict"):
-        for each in writers:
-            each.start()
-        writers[0].join(0.2)
-        assert found == []
-        assert performer.perform(query("SELECT count(*) AS n FROM t", INTEGER, timeout=5.0)) == 0
-        with fails("timeout", "waiting for another transaction"):
-            performer.perform(write(ADD, path="e", id=3, timeout=0.2))
-    for each in writers:
-        each.join()
-    assert found == [1, 1, 1]
-    performer.close()
+    for writes, most_ms in ((True, 5), (False, 25_000), (True, 5)):
+        with database.performer.session("main", write(ADD, id=1), writes=writes, refusal="conflict") as session:
+            raw: Any = vars(session)["_raw"]
+            ((waits_ms,),) = raw.execute("PRAGMA busy_timeout").fetchall()
+            assert 0 < waits_ms <= most_ms
     database.close()
 
 
-def test_a_writer_of_sqlite_waits_no_longer_for_one_of_its_process_than_for_another(tmp_path: Path) -> None:
-    database = sqlite_at(tmp_path, busy_timeout="200ms")
+def test_more_writers_of_sqlite_than_connections_all_come_to_write(tmp_path: Path) -> None:
+    """However long all of them together take: `busy_timeout` is what one may be waited for."""
+    database = sqlite_at(tmp_path, busy_timeout="2s", pool_size=3)
     database.run("CREATE TABLE t (id INTEGER)")
-    with database.performer.session("main", write(ADD, id=1), writes=True, refusal="conflict"):
-        found: list[object] = []
+    found: list[object] = []
 
-        def run() -> None:
-            with fails("unavailable", "locked", "did not end in time"):
-                database.ask(write(ADD, id=2))
-            found.append("told")
+    def run(number: int) -> None:
+        ask = write(ADD, path=f"add[{number}]", id=number)
+        with database.performer.session("main", ask, writes=True, refusal="conflict"):
+            time.sleep(0.1)
+        found.append(database.performer.perform(ask))
 
-        writer = threading.Thread(target=run)
-        writer.start()
-        writer.join()
-    assert found == ["told"]
+    writers = [threading.Thread(target=run, args=(number,)) for number in range(30)]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join()
+    assert found == [1] * 30
     database.close()
 
 

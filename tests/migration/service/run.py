@@ -378,6 +378,7 @@ def warmed_up(service: Service, seconds: float, say: Callable[[str], None]) -> f
     for _ in range(300):  # so that the usual paths are known
         assert service.serve(service.order()) is None
     service.into(Mode.PYTHON_ONLY)
+    gc.unfreeze()  # of a service before this one, which is gone
     gc.collect()
     gc.freeze()
     capacity = service.capacity(seconds)

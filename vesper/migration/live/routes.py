@@ -18,11 +18,11 @@ from weakref import WeakSet
 from vesper.compiler import Compiled
 from vesper.effects.settings import ConfigError, close_to
 from vesper.engines.direct_engine import DirectEngine
-from vesper.engines.python_engine import PythonEngine
+from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.engines.registry import REFERENCE
 from vesper.engines.tiering import tiering
 from vesper.host.config import Config
-from vesper.host.host import Host
+from vesper.host.host import Host, limits_of_run
 from vesper.host.plans import plans_of
 from vesper.migration.apart.counted import Counting
 from vesper.migration.apart.helper import Helper
@@ -110,6 +110,7 @@ class Routes:
         return self._workers is None or self._workers.is_ready() or self._workers.wait_until_up(seconds)
 
     def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
+        python = _python(compiled)
         live, rules = self._live(key, compiled), self._rules(compiled)
         tending = Tending(
             compiled,
@@ -126,10 +127,6 @@ class Routes:
         self._tended.append(tending)
         self.migration.chores.append(tending.flush)
         tending.begin()
-        python = PythonEngine().load(compiled)
-        # Now, and not when it is first needed: that is for a caller whom the direct engine leads, who would wait for
-        # the text to be written, and with him all who wait for Python's lock.
-        python.form("traced")
         found = RoutedProgram(
             compiled,
             python,
@@ -211,6 +208,16 @@ class Routes:
             self._workers.close()
         self.migration.close()
         self._counting.close()
+
+
+def _python(compiled: Compiled) -> PythonProgram:
+    """With every form that a request may need: to write one takes a tenth of a second, in which who asks waits, and
+    with him all who wait for Python's lock."""
+    python = PythonEngine().load(compiled)
+    python.form("traced")
+    if python.is_counted(limits_of_run(None, compiled.node.grants.policy)):
+        python.form("metered")
+    return python
 
 
 def _say_what_is_over(comparator: Comparator, node: str) -> None:
