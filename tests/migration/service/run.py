@@ -260,10 +260,13 @@ def memory_mib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-def beside_python(service: Service, mode: Mode, rate: float, seconds: float, rounds: int) -> dict[str, Any]:
-    """The same load in the mode and on Python alone, in turns."""
+def beside_python(service: Service, mode: Mode, seconds: float, rounds: int) -> dict[str, Any]:
+    """The same load in the mode and on Python alone, in turns. Before each round is looked what one core can do: where
+    the machine has become slower, half of what it could before may be all of what it can."""
     turns: list[Turn] = []
     for number in range(rounds):
+        service.into(Mode.PYTHON_ONLY)
+        rate = service.capacity(seconds / 3) / 2
         found = {}
         for is_alone in (True, False) if number % 2 == 0 else (False, True):
             into = Mode.PYTHON_ONLY if is_alone else mode
@@ -362,8 +365,8 @@ def service_of(is_isolated: bool, place: str | None) -> Iterator[Service]:
 def run(turn: float, rounds: int, faulty: float, place: str | None, say: Callable[[str], None]) -> dict[str, Any]:
     """`turn` and `faulty` are seconds: of a turn beside Python alone, and of a mode with faults."""
     with service_of(is_isolated=False, place=place) as service:
-        rate = warmed_up(service, turn * 8, say)
-        in_process = without_faults(service, rate, turn, rounds, say)
+        warmed_up(service, turn * 8, say)
+        in_process = without_faults(service, turn, rounds, say)
         charges = service.charges()
         assert set(charges.values()) == {1}, "an order was charged more than once"
         assert set(charges) == service.paid
@@ -386,15 +389,13 @@ def warmed_up(service: Service, seconds: float, say: Callable[[str], None]) -> f
     return capacity / 2
 
 
-def without_faults(
-    service: Service, rate: float, seconds: float, rounds: int, say: Callable[[str], None]
-) -> dict[str, Any]:
+def without_faults(service: Service, seconds: float, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
     """Python alone is among them, beside itself: that is what the machine adds to a ratio."""
     found: dict[str, Any] = {}
     for mode in LADDER:
         # Nothing is held to a bar there: Python leads none of it.
         enough = rounds if mode is not Mode.DIRECT_ONLY else max(1, rounds // 3)
-        found[mode.value] = beside_python(service, mode, rate, seconds, enough)
+        found[mode.value] = beside_python(service, mode, seconds, enough)
         say(f"{mode.value:<14} {found[mode.value]}")
     return found
 
@@ -403,7 +404,7 @@ def _run(service: Service, turn: float, rounds: int, seconds: float, say: Callab
     rate = warmed_up(service, turn * 8, say)
     faulty: dict[str, Any] = {}
     memory = {"begin": memory_mib()}
-    clean = without_faults(service, rate, turn, rounds, say)
+    clean = without_faults(service, turn, rounds, say)
     memory["clean"] = memory_mib()
     for mode in LADDER:
         faulty[mode.value] = with_faults(service, mode, rate, seconds)
