@@ -4,8 +4,8 @@ Reads run on a connection that can only read (`query_only`), writes take the loc
 (`BEGIN IMMEDIATE`): of two writers one waits, and then sees what the other has done.
 
 Who waits for another writer sleeps and tries again. Left to itself SQLite sleeps longer each time, up to a tenth of a
-second: of a few writers that come at once the last waits for half a second, while the file is free for most of it. So
-it is told to give up after a nap, and asked again; and who comes newly lets those try first who have waited long.
+second, while the file may be free for most of it: so it is told to give up before, and begins anew with short naps. And
+who comes newly lets those try first who have waited very long.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ _STEPS_A_LOOK = 4_000
 _LONGEST = 64 << 20
 """Bytes of a value, or a row, beyond which SQLite itself refuses: more would be in memory before anybody counts."""
 _REFUSED = ("SQLITE_TOOBIG", "SQLITE_MISMATCH", "SQLITE_RANGE")
-_NAP = 0.003
-"""So long SQLite waits for another writer before it is asked again: it looks after 1 and after 3 ms."""
-_LONG = 0.05
-"""Who has waited for so long pauses before he asks again, because a lock that is held for longer is waited for at
-leisure; and others let him go first."""
-_PAUSE = 0.005
+_NAPS = 0.053
+"""So long SQLite waits for another writer before it is asked again: it sleeps for 1, 2, 5, 10, 15 and 20 ms, and would
+for 25, 50 and 100 ms after that. Shorter naps from the beginning were tried, and wake threads that keep the one from
+Python's lock who writes (docs/adr/0035)."""
+_TOO_LONG = 0.25
+"""Who has waited for this share of what he may is let go first by those who come newly."""
+_PAUSE = 0.025
+"""Longer than the longest nap of the one who goes first."""
 _numbers = itertools.count(1)
 
 
@@ -114,7 +116,7 @@ class SqliteBackend:
         busy_seconds = self._settings.busy_timeout
         try:
             if purpose.writes and connection.is_wal:
-                connection.set_up(purpose.deadline, min(_NAP, busy_seconds), is_reading=False)
+                connection.set_up(purpose.deadline, min(_NAPS, busy_seconds), is_reading=False)
                 self._begin_to_write(connection.raw, purpose.deadline)
             else:
                 connection.set_up(purpose.deadline, busy_seconds, is_reading=not purpose.writes)
@@ -127,7 +129,7 @@ class SqliteBackend:
         """Takes the lock of the database, which others may have for a while. Raises what SQLite does."""
         begun = time.monotonic()
         if begun < self._somebody_waits_long_until:
-            time.sleep(2 * _PAUSE)
+            time.sleep(_PAUSE)
         while True:
             try:
                 raw.execute("BEGIN IMMEDIATE")
@@ -137,10 +139,8 @@ class SqliteBackend:
                     raise
             else:
                 return
-            if now - begun >= _LONG:
-                self._somebody_waits_long_until = now + 4 * _PAUSE
-                if now - begun < self._settings.busy_timeout / 2:  # after that it is before all others
-                    time.sleep(_PAUSE)
+            if now - begun >= _TOO_LONG * self._settings.busy_timeout:
+                self._somebody_waits_long_until = now + _NAPS + _PAUSE
 
     def _commit(self, connection: _Connection, purpose: Purpose) -> None:
         if purpose.deadline.has_passed():
