@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,10 @@ collect_ignore_glob = ["*.vsp"]
 os.environ.setdefault("VESPER_JIT", "always")
 # What a test keeps on disk must not decide what the next one sees; tests of the cache say where theirs is.
 os.environ["VESPER_CACHE"] = "off"
+
+# A shell that starts the tests in its background has them ignore Ctrl-C, and with them all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("vesper", derandomize=True, deadline=None, max_examples=100, print_blob=True)
 settings.load_profile("vesper")

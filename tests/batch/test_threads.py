@@ -83,16 +83,11 @@ def test_an_answer_that_is_left_leaves_no_threads(loops: vesper.Node) -> None:
 def test_a_batch_can_be_interrupted(loops: vesper.Node, threads: int) -> None:
     assert threading.current_thread() is threading.main_thread()
     given = endless()
-    # A shell that starts tests in the background has them ignore it.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            loops.run_batch(given, threads=threads)
-    finally:
-        timer.join()
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        loops.run_batch(given, threads=threads)
+    timer.join()
 
 
 _HALF_READ = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import re
 import shlex
 import shutil
@@ -39,11 +38,8 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.delenv("VESPER_NODES", raising=False)
         patch.chdir(folder)
         names: dict[str, object] = {}
-        try:
-            for block in blocks:
-                exec(compile(block, "move-a-node-over.md", "exec"), names)
-        finally:
-            gc.unfreeze()  # of this process, which goes on with other tests
+        for block in blocks:
+            exec(compile(block, "move-a-node-over.md", "exec"), names)
         close_routes()
     return folder
 
