@@ -16,6 +16,8 @@ from typing import Any
 from tests.bench.peers import by_hand
 
 ROOT = Path(__file__).parents[2]
+PLAIN = "plain Python with contracts"
+"""Who all ratios are to: `peers.by_hand`."""
 LINES = 20
 RELATIVE = 1e-6
 """How far off a float may be that was computed in another way."""

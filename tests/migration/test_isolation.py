@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node, wo
 from vesper.compiler import Compiled
 from vesper.engines.compare import compare, same_outcome
 from vesper.engines.direct_engine import DirectEngine
-from vesper.engines.engine import Blocked, Completion, Done, Limits
+from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
 from vesper.engines.outcome import EngineFault, LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine
 from vesper.migration.apart.child import Child, _environment
 from vesper.migration.apart.isolation import Busy, IsolatedProgram, Unavailable, Workers
+from vesper.migration.apart.packed import asked_for
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.reports import Agreement, Disagreement
 from vesper.migration.compare.transcript import Exchange, Transcript
@@ -178,6 +180,22 @@ def test_records_that_are_not_its_own_are_a_difference_where_they_part(workers: 
         assert left.difference == right.difference
         assert left.difference.where.startswith(exchange.request.path)
     assert isinstance(follow_transcript(isolated, transcript, Comparator(node), KEY), Agreement)
+
+
+def test_a_request_is_known_by_what_it_asks_for() -> None:
+    """Its number and the order of its fields are not that; everything else is, to the kind of a number."""
+    given: Any = {"amount": 1, "to": {"a": 1, "b": 2}}
+    request = Request(3, "charge[2]", "http", "keyed", {"method": "POST"}, given, "k")
+    turned: Any = {"to": {"b": 2, "a": 1}, "amount": 1}
+    same = [replace(request, id=4), replace(request, arguments=turned)]
+    arguments: list[Any] = [{**given, "amount": each} for each in (2, True, 1.0, "1", Decimal(1), None)]
+    arguments += [{"amount": 1}, {"amount": 1, "to": {"a": 1}}, {**given, "c": None}]
+    other = [replace(request, arguments=each) for each in arguments]
+    for name, value in (("path", "charge[3]"), ("effect", "sql"), ("effect_class", "read"), ("key", None)):
+        other.append(replace(request, **{name: value}))  # type: ignore[arg-type]  # mypy takes all fields for one type
+    other.append(replace(request, fixed={"method": "GET"}))
+    assert {asked_for(each) for each in same} == {asked_for(request)}
+    assert len({asked_for(each) for each in (request, *other)}) == len(other) + 1
 
 
 def test_limits_and_misuse_go_over(workers: Workers) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from vesper.engines.registry import ENGINES
 from vesper.engines.tiering import ALWAYS
 from vesper.migration.apart.flights import Slot
 from vesper.migration.compare.paths import PathNote, ending_of
-from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.modes import LADDER, Mode
 
 KEY = b"k" * 16
 EVERY_FORM = """\
@@ -269,6 +270,28 @@ flow:
   - operation: return
     success: [is_late, by]
 """
+
+
+def test_what_is_handed_over_is_looked_at_also_where_the_rest_cannot_be_counted(tmp_path: Path) -> None:
+    path = tmp_path / "late_v1.vsp"
+    path.write_text(LATE, encoding="utf-8")
+    routes = routes_in(tmp_path)
+    program = routes.program(compiled(path))
+    vesper.load(path, engine="auto", routes=routes)
+    way_in = program._way_in
+    assert way_in is not None
+    handed = ({"due": AT}, {"is_late": True}, None, True, None, AT)
+    gathered: Any = ([], [(5, 5)], [[0] * 3] * len(LADDER), 0, 0, 0, 0, [handed])
+    route, way_in._route = way_in._route, SimpleNamespace(drain=lambda: gathered)  # type: ignore[assignment]
+    seen = []
+    program.seen = lambda *each: seen.append(each)  # type: ignore[method-assign]
+    program.live.time = lambda *_: 1 / 0  # type: ignore[method-assign,assignment]
+    with pytest.raises(ZeroDivisionError):
+        way_in.drain()
+    assert seen == [handed]
+    way_in._route = route
+    del program.live.time
+    routes.close()
 
 
 @pytest.mark.parametrize("mode", [Mode.PYTHON_ONLY, Mode.SHADOW_DIRECT, Mode.DIRECT_ONLY], ids=lambda each: each.value)

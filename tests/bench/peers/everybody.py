@@ -5,9 +5,8 @@ from __future__ import annotations
 from tests.bench import plain
 from tests.bench.peers import built, by_hand, rules
 from tests.bench.peers.present import NotHere
-from tests.bench.workloads import Contestant
+from tests.bench.workloads import PLAIN, Contestant
 
-PLAIN = "plain Python with contracts"
 FAMILIES = (built.floor, built.mypyc, built.cython, built.numba, rules.datalogic, rules.zen, rules.cel)
 
 

@@ -47,6 +47,7 @@ def quantile(latencies_us: Sequence[int], share: float) -> int:
 def compared(turns: Sequence[Turn]) -> dict[str, Any]:
     """Medians and 99th percentiles, those of the mode by who led, each as a share of Python alone."""
     said: dict[str, Any] = {
+        "rounds": len(turns),
         "requests": sum(routed.done for _, routed in turns),
         "wrong": sum(len(each.wrong) for turn in turns for each in turn),
     }
@@ -66,6 +67,14 @@ def compared(turns: Sequence[Turn]) -> dict[str, Any]:
                 said[ratio] = round(of_pairs(pairs, share), 3)
                 said[f"{ratio}_from_to"] = [round(each, 3) for each in _interval(pairs, share, of_pairs)]
     return said
+
+
+def is_decided(turns: Sequence[Turn], bar: float) -> bool:
+    """Whether what Python's slowest callers noticed is over a bar or under it, whichever rounds are drawn: the bar is
+    not within the interval."""
+    pairs = [(alone.all_us, routed.by_python_us) for alone, routed in turns]
+    low, high = _interval(pairs, 0.99, _median)
+    return not low <= bar <= high
 
 
 Pair = tuple[list[int], list[int]]

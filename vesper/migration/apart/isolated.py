@@ -14,13 +14,12 @@ from vesper.engines.direct_engine import load_documents
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
 from vesper.migration.apart.packed import (
     Unsendable,
-    message,
+    asked_for,
     pack_marks,
     pack_outcome,
     pack_request,
     unpack,
     unpack_completion,
-    unpack_request,
 )
 from vesper.migration.apart.serving import bound, live_as_long_as, serve
 from vesper.spec.values import Value
@@ -78,7 +77,7 @@ class Worker:
         if question["key"] is None:
             return {"outcome": pack_outcome(program.call(inputs, now, limits))}
         outcome, path, fingerprint = program.call_pathed(inputs, question["key"], now, limits)
-        return {"outcome": pack_outcome(outcome), "path": path, "fingerprint": fingerprint}
+        return {"outcome": pack_outcome(outcome), "path": path.hex(), "fingerprint": fingerprint}
 
     def _start(self, question: Mapping[str, Any]) -> object:
         self._marks = []
@@ -106,9 +105,9 @@ class Worker:
             if not isinstance(step, Blocked):
                 break
             (request,) = step.requests
-            if not _is_same(request, unpack_request(asked)):
+            if not _is_asked(request, asked):
                 break
-            paths.append(self._execution.path())
+            paths.append(self._execution.path().hex())
             step = self._execution.advance((Completion(request.id, unpack(value), failure),))
         return {"paths": paths, **self._step(step)}
 
@@ -119,7 +118,7 @@ class Worker:
         said: dict[str, object] = {"marks": pack_marks(tuple(self._marks))}
         self._marks = []
         if self._has_path:
-            said |= {"path": self._execution.path(), "fingerprint": self._execution.fingerprint()}
+            said |= {"path": self._execution.path().hex(), "fingerprint": self._execution.fingerprint()}
         if isinstance(step, Blocked):
             (request,) = step.requests
             return {**said, "request": pack_request(request)}
@@ -127,18 +126,12 @@ class Worker:
         return {**said, "outcome": pack_outcome(step.outcome)}
 
 
-def _is_same(request: Request, asked: Request) -> bool:
-    """To the letter, in whatever order the fields come; False where no text says so."""
+def _is_asked(request: Request, asked: str) -> bool:
+    """False where no text says so."""
     try:
-        return _letters(request) == _letters(asked)
+        return asked_for(request) == asked
     except Unsendable:
         return False
-
-
-def _letters(request: Request) -> bytes:
-    """Without its number, which each engine counts for itself."""
-    about = [request.path, request.effect, request.effect_class, request.key]
-    return message([*about, dict(request.fixed), dict(request.arguments)])
 
 
 def _arguments(question: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -255,7 +255,7 @@ class IsolatedProgram:
     ) -> Pathed:
         """As `DirectProgram.call_pathed`; of a fault there is no path."""
         answer = self._asked(_question("call", self.semantic_hash, inputs, now, limits, key))
-        return Pathed(_outcome(answer), answer.get("path", b""), answer.get("fingerprint", 0))
+        return Pathed(_outcome(answer), bytes.fromhex(answer.get("path", "")), answer.get("fingerprint", 0))
 
     def points(self) -> tuple[Point, ...]:
         """Known from the first execution on; before it a worker is asked, which may be `Busy`."""
@@ -297,7 +297,7 @@ class IsolatedProgram:
         """An execution that will be advanced with these answers. One message holds them all: each that goes to another
         process and back costs as much as a step."""
         try:
-            script = [packed.pack_exchange(each) for each in exchanges]
+            script = [packed.pack_answered(each) for each in exchanges]
         except packed.Unsendable as error:
             raise Unavailable(str(error)) from None
         question = _question("script", self.semantic_hash, inputs, now, limits, key, exchanges=script)
@@ -389,7 +389,7 @@ class IsolatedExecution:
     ) -> None:
         self._held = held
         self._script = script
-        self._ready: deque[tuple[Request, bytes]] = deque()
+        self._ready: deque[tuple[Request, str]] = deque()
         """Requests of the script that the other process has asked for, to the letter, and was answered already."""
         self._last: Mapping[str, Any] | None = None
         """What it came to after those."""
@@ -397,7 +397,7 @@ class IsolatedExecution:
         self._program = program
         self._observe = observe
         self._marks: list[tuple[int, Any]] = []
-        self._path, self._fingerprint = b"", 0
+        self._path, self._fingerprint = "", 0
 
     def __del__(self) -> None:
         self._held.release()
@@ -432,7 +432,7 @@ class IsolatedExecution:
 
     def path(self) -> bytes:
         """The points that were passed so far, as far as the other process said."""
-        return self._path
+        return bytes.fromhex(self._path)
 
     def fingerprint(self) -> int:
         return self._fingerprint

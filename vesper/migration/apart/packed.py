@@ -7,6 +7,7 @@ look otherwise for having come from another process: so a dict goes as a list of
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -107,6 +108,18 @@ def pack_marks(marks: Marks) -> object:
 
 def unpack_marks(packed: Any) -> Marks:
     return tuple((index, unpack(value)) for index, value in packed)
+
+
+def asked_for(request: Request) -> str:
+    """What a request asks for, to the letter, as a text that no other has: its fields in whatever order, and without
+    its number, which each engine counts for itself."""
+    about = [request.path, request.effect, request.effect_class, request.key]
+    return hashlib.sha256(message([*about, dict(request.fixed), dict(request.arguments)])).hexdigest()
+
+
+def pack_answered(exchange: Exchange) -> object:
+    """An exchange for an engine that asks by itself: it is told what it will ask for by `asked_for`."""
+    return [asked_for(exchange.request), pack(exchange.value), exchange.failure]
 
 
 def pack_exchange(exchange: Exchange) -> object:

@@ -13,12 +13,15 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, LimitHit, Outcome
 from vesper.migration.compare.transcript import Exchange
 
 _ITERATION = re.compile(r"\[[0-9]+\]")
 _FORMAT = 1
+_MOST_KEPT = 1024
+"""Names and texts of each kind. A node has few paths, and they are asked for by every request that is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +77,30 @@ def ending_of(outcome: Outcome) -> str:
 
 def settled_of(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
     """What came of the requests so far, by step: rounds of loops fall together, as points do."""
-    found = {f"{_ITERATION.sub('', each.request.path)}: {each.failure or 'ok'}" for each in exchanges}
-    return tuple(sorted(found))
+    return tuple(sorted({settled_text(each.request.path, each.failure) for each in exchanges}))
+
+
+@lru_cache(_MOST_KEPT)
+def settled_text(path: str, failure: str | None) -> str:
+    """What came of one."""
+    return f"{_ITERATION.sub('', path)}: {failure or 'ok'}"
 
 
 def path_name(points: bytes, exchanges: Iterable[Exchange], outcome: Outcome) -> str:
     return _name(points, settled_of(exchanges), ending_of(outcome))
 
 
-def prefix_name(points: bytes, exchanges: Iterable[Exchange], step: str) -> str:
-    """Of an execution that is about to ask for something at this step."""
-    return _name(points, settled_of(exchanges), f"at {_ITERATION.sub('', step)}")
+def prefix_name(points: bytes, settled: tuple[str, ...], step: str) -> str:
+    """Of an execution that is about to ask for something at this step, after what is settled (`settled_of`)."""
+    return _name(points, settled, _waiting(step))
 
 
-def _name(points: bytes, settled: Iterable[str], ending: str) -> str:
+@lru_cache(_MOST_KEPT)
+def _waiting(step: str) -> str:
+    return f"at {_ITERATION.sub('', step)}"
+
+
+@lru_cache(_MOST_KEPT)
+def _name(points: bytes, settled: tuple[str, ...], ending: str) -> str:
     text = "\x00".join((points.hex(), *settled, ending))
     return hashlib.blake2b(text.encode(), digest_size=8, person=b"vesper.path.nam1").hexdigest()

@@ -6,7 +6,6 @@ way.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Protocol, TypeGuard
 from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
 from vesper.engines.path import Point
-from vesper.migration.compare.paths import PathNote, ending_of, prefix_name, settled_of
+from vesper.migration.compare.paths import PathNote, ending_of, prefix_name, settled_text
 from vesper.migration.compare.transcript import Exchange
 from vesper.spec.vesper_error import VesperError
 
@@ -26,7 +25,6 @@ _NOT_ITS_OWN = (KeyboardInterrupt, SystemExit, GeneratorExit)
 """What goes through the engine from outside, besides a cancellation. Anything else that is raised there, panics among
 it, is its own."""
 _MESSAGE = 500
-_ROUND = re.compile(r"\[[0-9]+\]")
 
 
 class NotAsked(VesperError):
@@ -223,25 +221,23 @@ class Trail:
     """What the note of a path is made of, as an execution goes on."""
 
     def __init__(self) -> None:
-        self._settled: dict[str, Exchange] = {}
-        """One exchange for each way that a step came out: rounds of a loop add nothing new."""
-        self._names: dict[tuple[bytes, int, str], str] = {}
+        self._settled: tuple[str, ...] = ()
+        """Each way that a step came out, in order: rounds of a loop add nothing new."""
+        self._prefixes: dict[str, None] = {}
 
     def settle(self, exchange: Exchange) -> None:
-        (text,) = settled_of((exchange,))
-        self._settled.setdefault(text, exchange)
+        text = settled_text(exchange.request.path, exchange.failure)
+        if text not in self._settled:
+            self._settled = tuple(sorted((*self._settled, text)))
 
     def prefix(self, points: bytes, step: str) -> str:
         """The name of the prefix at a request that changes something."""
-        place = (points, len(self._settled), _ROUND.sub("", step))
-        name = self._names.get(place)
-        if name is None:
-            name = self._names[place] = prefix_name(points, self._settled.values(), step)
+        name = prefix_name(points, self._settled, step)
+        self._prefixes[name] = None
         return name
 
     def note(self, points: bytes, outcome: Outcome) -> PathNote:
-        prefixes = tuple(dict.fromkeys(self._names.values()))
-        return PathNote(points, tuple(sorted(self._settled)), ending_of(outcome), prefixes)
+        return PathNote(points, self._settled, ending_of(outcome), tuple(self._prefixes))
 
 
 def _is_cancellation(error: BaseException) -> bool:

@@ -126,19 +126,23 @@ class WayIn:
         """Without the agreements, where they do not count."""
         live = self._routed.live
         agreed, times, served, lost, asked, followed, spent_ns, handed = self._route.drain()
-        for points, fingerprints, compared in agreed if is_counted else ():
-            live.agree_many(PathNote(points, (), "returned"), fingerprints, compared)
-        for python_ns, direct_ns in times:
-            live.time(python_ns, direct_ns)
-        for mode, counts in zip(LADDER, served, strict=True):
-            for engine, count in zip(_ENGINES, counts, strict=True):
-                if count:
-                    live.served(mode, engine, count)
-        if lost:
-            live.lost(lost)
-        self._admission.fed(asked, followed, spent_ns / 1_000_000_000)
-        for each in handed:
-            self._hand_over(*each)
+        try:
+            for points, fingerprints, compared in agreed if is_counted else ():
+                live.agree_many(PathNote(points, (), "returned"), fingerprints, compared)
+            for python_ns, direct_ns in times:
+                live.time(python_ns, direct_ns)
+            for mode, counts in zip(LADDER, served, strict=True):
+                for engine, count in zip(_ENGINES, counts, strict=True):
+                    if count:
+                        live.served(mode, engine, count)
+            if lost:
+                live.lost(lost)
+            self._admission.fed(asked, followed, spent_ns / 1_000_000_000)
+        finally:
+            # After what agreed before them, which a difference takes away; and also where that could not be counted:
+            # a difference is among these, and nobody has another copy of it.
+            for each in handed:
+                self._hand_over(*each)
 
     def wait(self, timeout: float) -> bool:
         """Until what was put aside is followed; False where that took too long."""

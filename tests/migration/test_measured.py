@@ -1,0 +1,37 @@
+"""What the proof of a service says of its rounds (`tests/migration/service/measured.py`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.migration.service.measured import Measured, Turn, compared, is_decided
+
+ALONE = [1_000] * 90 + [2_000] * 10
+
+
+def round_of(ratio: float, wrong: int = 0) -> Turn:
+    slower = [int(each * ratio) for each in ALONE]
+    return Measured(ALONE), Measured(slower, wrong=["no"] * wrong)
+
+
+def test_a_ratio_is_the_median_of_rounds_and_one_that_stood_still_does_not_make_it() -> None:
+    found = compared([round_of(1.05)] * 9 + [round_of(40.0, wrong=1)])
+    assert (found["rounds"], found["requests"], found["wrong"]) == (10, 1_000, 1)
+    assert found["by_python_p99_ratio"] == 1.05
+    assert found["by_python_p99_ratio_from_to"] == [1.05, 1.05]
+    assert found["by_python_p99_of_all"] == 40.0
+    assert "by_direct_p99_ratio" not in found
+
+
+@pytest.mark.parametrize(
+    "ratios, decided",
+    [
+        ([1.02, 1.04, 1.06] * 10, True),
+        ([1.2, 1.3, 1.4] * 10, True),
+        ([0.9, 1.0, 1.08, 1.2, 1.3] * 4, False),
+        ([0.9, 1.0, 1.12, 1.2, 1.3] * 4, False),
+    ],
+    ids=["under", "over", "it seems under", "it seems over"],
+)
+def test_rounds_say_on_which_side_of_the_bar_or_are_too_few(ratios: list[float], decided: bool) -> None:
+    assert is_decided([round_of(each) for each in ratios], 1.10) is decided
