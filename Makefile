@@ -219,7 +219,7 @@ proof-migration-kills: build ## five hundred processes killed while they write m
 proof-controller: build ## the migration controller under simulated traffic: ten thousand seeds of a million requests; ten minutes
 	$(BIN)/python -m tests.migration.proof
 
-proof-service: build ## payments under load through all five modes, with a direct engine that lies, aborts and hangs; twenty minutes on a quiet machine
+proof-service: build ## payments under load through all five modes, with a direct engine that lies, aborts and hangs; half an hour on a quiet machine
 	$(BIN)/python tests/migration/service/run.py
 
 .PHONY: proof-code-points

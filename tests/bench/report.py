@@ -65,15 +65,15 @@ class Bound:
     found: float | None
     """None where it was not measured."""
     is_least: bool = False
-    unfit: str = ""
-    """Why this machine, at this time, was not one that the bar is for."""
+    beside: str = ""
+    """What the machine could do at that time, where the bar is for one that can."""
 
     @property
     def verdict(self) -> str:
         if self.found is None:
             return "not measured"
         is_met = self.found >= self.most if self.is_least else self.found <= self.most
-        return "met" if is_met else f"NOT MET: {self.unfit}" if self.unfit else "NOT MET"
+        return ("met" if is_met else "NOT MET") + (f"; {self.beside}" if self.beside else "")
 
 
 @dataclass

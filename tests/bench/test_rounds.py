@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from vesper.cli.bench_rounds import More, Timing, Way, interleaved, ratio, seconds_for, time_text, times_for, timing_of
+from vesper.cli.bench_rounds import Timing, Way, interleaved, ratio, seconds_for, time_text, times_for, timing_of
 
 
 class Watch:
@@ -61,21 +61,6 @@ def test_seconds_end_it_but_not_before_five_rounds() -> None:
     ways = {"a": Way(watch.worker("a", 1.0), [None])}
     assert interleaved(ways, seconds=0.5, seconds_a_round=1.0, clock=watch)["a"].rounds == 5
     assert interleaved(ways, seconds=20.0, seconds_a_round=1.0, clock=watch)["a"].rounds == 20
-
-
-def test_there_are_more_rounds_until_they_are_enough_or_the_time_is_over() -> None:
-    watch = Watch()
-    ways = {"a": Way(watch.worker("a", 1.0), [None])}
-
-    def rounds(enough: int, seconds: float) -> int:
-        more = More(lambda samples: len(samples["a"]) >= enough, seconds)
-        return interleaved(ways, seconds=10.0, more=more, seconds_a_round=1.0, clock=watch)["a"].rounds
-
-    assert rounds(enough=3, seconds=7.0) == 10
-    assert rounds(enough=12, seconds=7.0) == 12
-    assert rounds(enough=99, seconds=7.0) == 17
-    with pytest.raises(ValueError, match="for a number of seconds"):
-        interleaved(ways, rounds=3, more=More(bool, 1.0))
 
 
 def test_a_time_for_one_call_is_the_mean_of_its_round() -> None:

@@ -160,13 +160,14 @@ SECTION = Section(
 
 def test_a_page_says_where_what_is_missing_and_which_bars_are_met() -> None:
     bounds = [Bound("W1", 0.42, 0.5), Bound("two threads", 1.8, 1.9, is_least=True), Bound("batch", 1.0, None)]
-    bounds.append(Bound("three threads", 2.7, 1.9, is_least=True, unfit="no three processors were free"))
+    bounds += [Bound("threads", least, 1.9, is_least=True, beside="others: 2.1") for least in (1.8, 2.7)]
     report = Report([SECTION], bounds, {**machine(), "load": 9.0, "processors": 2})
     text = page(report)
     assert "| W1 | at most 0.42 | 0.5 | NOT MET |" in text
     assert "| two threads | at least 1.8 | 1.9 | met |" in text
     assert "| batch | at most 1 | – | not measured |" in text
-    assert "| three threads | at least 2.7 | 1.9 | NOT MET: no three processors were free |" in text
+    assert "| threads | at least 1.8 | 1.9 | met; others: 2.1 |" in text
+    assert "| threads | at least 2.7 | 1.9 | NOT MET; others: 2.1 |" in text
     assert "not there: numba is not installed" in text
     assert text.index("**ours**") < text.index("plain & simple")
     assert "The machine was busy" in text

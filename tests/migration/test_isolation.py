@@ -25,11 +25,12 @@ from vesper.engines.outcome import EngineFault, LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine
 from vesper.migration.apart.child import Child, _environment
 from vesper.migration.apart.isolation import Busy, IsolatedProgram, Unavailable, Workers
-from vesper.migration.apart.packed import asked_for
+from vesper.migration.apart.packed import asked_for, pack_outcome
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.reports import Agreement, Disagreement
 from vesper.migration.compare.transcript import Exchange, Transcript
 from vesper.migration.decide.modes import Mode, Reason
+from vesper.migration.follow.direct_side import Broke, DirectSide
 from vesper.migration.follow.follower import follow_transcript
 from vesper.verify.inputs import InputGenerator
 
@@ -196,6 +197,18 @@ def test_a_request_is_known_by_what_it_asks_for() -> None:
     other.append(replace(request, fixed={"method": "GET"}))
     assert {asked_for(each) for each in same} == {asked_for(request)}
     assert len({asked_for(each) for each in (request, *other)}) == len(other) + 1
+
+
+@pytest.mark.parametrize("path", [7, None, "way", ["00"], b"00"], ids=repr)
+def test_a_path_that_is_none_is_a_fault_of_the_engine(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch, path: object
+) -> None:
+    program = IsolatedProgram(compiled(PAYMENT_DECISION), workers)
+    answer = {"outcome": pack_outcome(Returned({})), "path": path, "fingerprint": 1}
+    monkeypatch.setattr(program, "_asked", lambda _: answer)
+    found = DirectSide(program, KEY, {}, NOON, None).call()
+    assert isinstance(found, Broke)
+    assert found.is_fault
 
 
 def test_limits_and_misuse_go_over(workers: Workers) -> None:

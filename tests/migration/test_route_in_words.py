@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from vesper.engines.tiering import ALWAYS
 from vesper.migration.apart.flights import Slot
 from vesper.migration.compare.paths import PathNote, ending_of
 from vesper.migration.decide.modes import LADDER, Mode
+from vesper.migration.live.router import RoutedProgram
+from vesper.migration.live.way_in import WayIn
 
 KEY = b"k" * 16
 EVERY_FORM = """\
@@ -272,26 +275,72 @@ flow:
 """
 
 
-def test_what_is_handed_over_is_looked_at_also_where_the_rest_cannot_be_counted(tmp_path: Path) -> None:
+class Gathered:
+    """Stands in for a `Route`, and gives what it was told to once."""
+
+    def __init__(self, *handed: tuple[Any, ...]) -> None:
+        self.next: Any = ([], [(5, 5)], [[0, 0]] * len(LADDER), 0, 0, 0, 0, list(handed))
+
+    def drain(self) -> Any:
+        found, self.next = self.next, ([], [], [[0, 0]] * len(LADDER), 0, 0, 0, 0, [])
+        return found
+
+    def set(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[RoutedProgram, WayIn]]:
     path = tmp_path / "late_v1.vsp"
     path.write_text(LATE, encoding="utf-8")
     routes = routes_in(tmp_path)
     program = routes.program(compiled(path))
     vesper.load(path, engine="auto", routes=routes)
-    way_in = program._way_in
-    assert way_in is not None
-    handed = ({"due": AT}, {"is_late": True}, None, True, None, AT)
-    gathered: Any = ([], [(5, 5)], [[0] * 3] * len(LADDER), 0, 0, 0, 0, [handed])
-    route, way_in._route = way_in._route, SimpleNamespace(drain=lambda: gathered)  # type: ignore[assignment]
+    assert program._way_in is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(routes.migration, "tend", lambda *_, **__: None)  # who comes round would drain it too
+        with routes.migration._telling:  # nor is anybody under way who has come round before
+            patch.setattr(program._way_in, "_route", program._way_in._route)
+        yield program, program._way_in
+    routes.close()
+
+
+HANDED = ({"due": AT}, {"is_late": True, "by": timedelta()}, None, True, "it broke", AT)
+
+
+def test_what_is_handed_over_is_looked_at_also_where_the_rest_cannot_be_counted(
+    late: tuple[RoutedProgram, WayIn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, way_in = late
+    way_in._route = Gathered(HANDED)  # type: ignore[assignment]
     seen = []
-    program.seen = lambda *each: seen.append(each)  # type: ignore[method-assign]
-    program.live.time = lambda *_: 1 / 0  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(program, "seen", lambda *each: seen.append(each))
+    monkeypatch.setattr(program.live, "time", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         way_in.drain()
-    assert seen == [handed]
-    way_in._route = route
-    del program.live.time
-    routes.close()
+    assert seen == [HANDED]
+
+
+def test_what_is_handed_over_while_the_store_begins_another_attempt_is_looked_at_after_it(
+    late: tuple[RoutedProgram, WayIn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who tells of another attempt has the lock that who finds a difference takes."""
+    program, way_in = late
+    way_in._route = Gathered(HANDED)  # type: ignore[assignment]
+    live = program.live
+    woken = []
+    monkeypatch.setattr(live, "_wake", lambda: woken.append(live.has_untold))
+    state = replace(live.state, attempt=live.state.attempt + 1)
+    telling = threading.Thread(target=live.is_now, args=(state, 1, {}), daemon=True)
+    telling.start()
+    telling.join(60)
+    assert not telling.is_alive(), "it waits for itself"
+    assert woken == [False]
+    way_in.drain()
+    assert woken == [False, True]
+    assert live.local.mode is Mode.PYTHON_ONLY
+    way_in.drain()
+    assert woken == [False, True]
 
 
 @pytest.mark.parametrize("mode", [Mode.PYTHON_ONLY, Mode.SHADOW_DIRECT, Mode.DIRECT_ONLY], ids=lambda each: each.value)

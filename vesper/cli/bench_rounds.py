@@ -41,15 +41,6 @@ class Timing:
         return self.median / self.best if self.best else 1.0
 
 
-@dataclass(frozen=True)
-class More:
-    """Rounds for a machine that is not as it must be for a measurement: until it was, by the times of the rounds so
-    far, and for so many seconds at most."""
-
-    is_enough: Callable[[Mapping[str, Sequence[float]]], bool]
-    seconds: float
-
-
 def timing_of(samples: Sequence[float]) -> Timing:
     return Timing(min(samples), statistics.median(samples), max(samples), len(samples))
 
@@ -80,16 +71,12 @@ def interleaved(
     *,
     rounds: int | None = None,
     seconds: float | None = None,
-    more: More | None = None,
     seconds_a_round: float = SECONDS_A_ROUND,
     clock: Clock = time.perf_counter,
 ) -> dict[str, Timing]:
-    """Times all ways: `rounds` of each, or as many as fit into the `seconds`, and five at least; and after those
-    `more`, where that is asked for."""
+    """Times all ways: `rounds` of each, or as many as fit into the `seconds`, and five at least."""
     if (rounds is None) == (seconds is None):
         raise ValueError("say how many rounds, or how many seconds")
-    if more is not None and seconds is None:
-        raise ValueError("more rounds are for a number of seconds")
     times = {name: times_for(way, seconds_a_round, clock) for name, way in ways.items()}
     samples: dict[str, list[float]] = {name: [] for name in ways}
     order = list(ways.items())
@@ -98,16 +85,9 @@ def interleaved(
     gc.disable()  # as `timeit` does: a collection would hit one of them
     try:
         start, done = clock(), 0
-
-        def goes_on() -> bool:
-            if seconds is None or rounds is not None:
-                return done < (rounds or 0)
-            over = clock() - start - seconds
-            if done < FEWEST_ROUNDS or over < 0:
-                return True
-            return more is not None and over < more.seconds and not more.is_enough(samples)
-
-        while goes_on():
+        while done < (FEWEST_ROUNDS if rounds is None else rounds) or (
+            seconds is not None and clock() - start < seconds
+        ):
             # Forth and back: nobody always comes behind the same neighbour, who leaves the caches as he likes.
             for name, way in order if done % 2 == 0 else reversed(order):
                 samples[name].append(seconds_for(way, times[name], clock) / (times[name] * len(way.inputs)))

@@ -70,8 +70,8 @@ def compared(turns: Sequence[Turn]) -> dict[str, Any]:
 
 
 def is_decided(turns: Sequence[Turn], bar: float) -> bool:
-    """Whether what Python's slowest callers noticed is over a bar or under it, whichever rounds are drawn: the bar is
-    not within the interval."""
+    """Whether the rounds say that what Python's slowest callers noticed is over a bar, or under it: the bar is not
+    within the interval."""
     pairs = [(alone.all_us, routed.by_python_us) for alone, routed in turns]
     low, high = _interval(pairs, 0.99, _median)
     return not low <= bar <= high

@@ -111,8 +111,9 @@ def unpack_marks(packed: Any) -> Marks:
 
 
 def asked_for(request: Request) -> str:
-    """What a request asks for, to the letter, as a text that no other has: its fields in whatever order, and without
-    its number, which each engine counts for itself."""
+    """What a request asks for, to the letter, as a short text that is the same for no other: its fields in whatever
+    order, and without its number, which each engine counts for itself. An engine asks with values of the language
+    alone; of what is none, a subclass of a text, it is the same as of the text."""
     about = [request.path, request.effect, request.effect_class, request.key]
     return hashlib.sha256(message([*about, dict(request.fixed), dict(request.arguments)])).hexdigest()
 

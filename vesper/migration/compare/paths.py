@@ -20,8 +20,8 @@ from vesper.migration.compare.transcript import Exchange
 
 _ITERATION = re.compile(r"\[[0-9]+\]")
 _FORMAT = 1
-_MOST_KEPT = 1024
-"""Names and texts of each kind. A node has few paths, and they are asked for by every request that is followed."""
+_MOST_NAMES = 1024
+"""A node has few paths, and every request that is followed asks for the name of one, and of its prefixes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,9 @@ def settled_of(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
     return tuple(sorted({settled_text(each.request.path, each.failure) for each in exchanges}))
 
 
-@lru_cache(_MOST_KEPT)
 def settled_text(path: str, failure: str | None) -> str:
     """What came of one."""
-    return f"{_ITERATION.sub('', path)}: {failure or 'ok'}"
+    return f"{_step(path)}: {failure or 'ok'}"
 
 
 def path_name(points: bytes, exchanges: Iterable[Exchange], outcome: Outcome) -> str:
@@ -92,15 +91,15 @@ def path_name(points: bytes, exchanges: Iterable[Exchange], outcome: Outcome) ->
 
 def prefix_name(points: bytes, settled: tuple[str, ...], step: str) -> str:
     """Of an execution that is about to ask for something at this step, after what is settled (`settled_of`)."""
-    return _name(points, settled, _waiting(step))
+    return _name(points, settled, f"at {_step(step)}")
 
 
-@lru_cache(_MOST_KEPT)
-def _waiting(step: str) -> str:
-    return f"at {_ITERATION.sub('', step)}"
+def _step(path: str) -> str:
+    """In whichever round of a loop."""
+    return _ITERATION.sub("", path) if "[" in path else path
 
 
-@lru_cache(_MOST_KEPT)
+@lru_cache(_MOST_NAMES)
 def _name(points: bytes, settled: tuple[str, ...], ending: str) -> str:
     text = "\x00".join((points.hex(), *settled, ending))
     return hashlib.blake2b(text.encode(), digest_size=8, person=b"vesper.path.nam1").hexdigest()

@@ -153,6 +153,10 @@ class Live:
         with self._lock:
             self._unknown += count
 
+    def hurry(self) -> None:
+        """Somebody has what may be a difference, and is not to look at it himself: the thread comes round at once."""
+        self._wake()
+
     def lost_run(self, execution: str) -> None:
         """A run under the direct engine never ended."""
         self._urge(Happened(RunLost(execution)), {})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
@@ -71,6 +72,8 @@ class WayIn:
         self._sample = sample
         self._ended = ended
         self._draining = threading.RLock()
+        self._aside: deque[tuple[Any, ...]] = deque()
+        """What the engines may differ in, until somebody who has no lock of the node looks at it."""
         self._route: Route = direct.route(
             python.entry,
             self._slow,
@@ -93,8 +96,11 @@ class WayIn:
         if local.attempt != self._attempt:
             self._attempt = local.attempt
             # What was gathered is of the attempt before. Nobody is waited for: who calls this has locks of the node,
-            # and another that drains may wait for them.
+            # and another that drains may wait for them. And nothing is looked at, because who finds a difference takes
+            # the same locks: that is left to the thread that comes round.
             self._take(is_counted=False)
+            if self._aside:
+                self._routed.live.hurry()
         trusted = None if local.is_complete else list(local.points)
         self._route.set(local.mode.level, trusted, self._key(), self._sample)
 
@@ -120,29 +126,30 @@ class WayIn:
         """Tells the node what was gathered since the last time. While another thread does so this one waits: what that
         one has taken and not told yet would be missing in what is told, or saved before the end, next."""
         with self._draining:
-            self._take(is_counted=True)
+            try:
+                self._take(is_counted=True)
+            finally:
+                # After what agreed before them, which a difference takes away; and also where that could not be
+                # counted: a difference may be among these, and nobody has another copy of it.
+                while self._aside:
+                    self._hand_over(*self._aside.popleft())
 
     def _take(self, is_counted: bool) -> None:
-        """Without the agreements, where they do not count."""
+        """Without the agreements, where they do not count. What has to be looked at is put aside."""
         live = self._routed.live
         agreed, times, served, lost, asked, followed, spent_ns, handed = self._route.drain()
-        try:
-            for points, fingerprints, compared in agreed if is_counted else ():
-                live.agree_many(PathNote(points, (), "returned"), fingerprints, compared)
-            for python_ns, direct_ns in times:
-                live.time(python_ns, direct_ns)
-            for mode, counts in zip(LADDER, served, strict=True):
-                for engine, count in zip(_ENGINES, counts, strict=True):
-                    if count:
-                        live.served(mode, engine, count)
-            if lost:
-                live.lost(lost)
-            self._admission.fed(asked, followed, spent_ns / 1_000_000_000)
-        finally:
-            # After what agreed before them, which a difference takes away; and also where that could not be counted:
-            # a difference is among these, and nobody has another copy of it.
-            for each in handed:
-                self._hand_over(*each)
+        self._aside.extend(handed)
+        for points, fingerprints, compared in agreed if is_counted else ():
+            live.agree_many(PathNote(points, (), "returned"), fingerprints, compared)
+        for python_ns, direct_ns in times:
+            live.time(python_ns, direct_ns)
+        for mode, counts in zip(LADDER, served, strict=True):
+            for engine, count in zip(_ENGINES, counts, strict=True):
+                if count:
+                    live.served(mode, engine, count)
+        if lost:
+            live.lost(lost)
+        self._admission.fed(asked, followed, spent_ns / 1_000_000_000)
 
     def wait(self, timeout: float) -> bool:
         """Until what was put aside is followed; False where that took too long."""
@@ -156,4 +163,5 @@ class WayIn:
 
     def after_fork(self) -> None:
         self._draining = threading.RLock()  # a thread of the parent may have had it
+        self._aside.clear()  # the parent looks at it
         self._route.after_fork()
