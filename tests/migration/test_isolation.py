@@ -24,8 +24,8 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
 from vesper.engines.outcome import EngineFault, LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine
 from vesper.migration.apart.child import Child, _environment
-from vesper.migration.apart.isolation import Busy, IsolatedProgram, Unavailable, Workers
-from vesper.migration.apart.packed import asked_for, pack_outcome
+from vesper.migration.apart.isolation import Busy, IsolatedProgram, Unavailable, Workers, _Held
+from vesper.migration.apart.packed import asked_for, pack, pack_outcome
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.reports import Agreement, Disagreement
 from vesper.migration.compare.transcript import Exchange, Transcript
@@ -199,14 +199,62 @@ def test_a_request_is_known_by_what_it_asks_for() -> None:
     assert len({asked_for(each) for each in (request, *other)}) == len(other) + 1
 
 
-@pytest.mark.parametrize("path", [7, None, "way", ["00"], b"00"], ids=repr)
-def test_a_path_that_is_none_is_a_fault_of_the_engine(
-    workers: Workers, monkeypatch: pytest.MonkeyPatch, path: object
+@pytest.mark.parametrize(
+    "path, fingerprint",
+    [
+        *((each, 1) for each in (7, None, "way", ["00"], b"00")),
+        *(("00", each) for each in (None, "1", True, -1, 1 << 64)),
+    ],
+)
+def test_a_way_that_is_none_is_a_fault_of_the_engine(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch, path: object, fingerprint: object
 ) -> None:
     program = IsolatedProgram(compiled(PAYMENT_DECISION), workers)
-    answer = {"outcome": pack_outcome(Returned({})), "path": path, "fingerprint": 1}
+    answer = {"outcome": pack_outcome(Returned({})), "path": path, "fingerprint": fingerprint}
     monkeypatch.setattr(program, "_asked", lambda _: answer)
     found = DirectSide(program, KEY, {}, NOON, None).call()
+    assert isinstance(found, Broke)
+    assert found.is_fault
+
+
+WRONG_OUTCOMES = [
+    {"outcome": "returned", "value": 7},
+    {"outcome": "returned", "value": {1: 2}},
+    {"outcome": "declared_error", "value": ["error_code"]},
+    {"outcome": "failed", "code": 5, "at": None},
+    {"outcome": "failed", "code": "overflow", "at": "there"},
+    {"outcome": "contract_broken", "phase": None, "index": 0, "values": {}},
+    {"outcome": "contract_broken", "phase": "invariant", "index": "0", "values": {}},
+    {"outcome": "contract_broken", "phase": "invariant", "index": 0, "values": None},
+    {"outcome": "denied", "capability": 1, "why": ""},
+    {"outcome": "limit_hit", "limit": ["fuel"]},
+    {"outcome": "engine_fault", "message": None},
+    {"outcome": "returned"},
+    {"outcome": "nothing"},
+    7,
+]
+WRONG_REQUESTS = [
+    ["1", "charge", "http", "keyed", {}, {}, None],
+    [1, 7, "http", "keyed", {}, {}, None],
+    [1, ["charge"], "http", "keyed", {}, {}, None],
+    [1, "charge", None, "keyed", {}, {}, None],
+    [1, "charge", "http", {}, {}, {}, None],
+    [1, "charge", "http", "keyed", [], {}, None],
+    [1, "charge", "http", "keyed", {}, 5, None],
+    [1, "charge", "http", "keyed", {}, {3: 4}, None],
+    [1, "charge", "http", "keyed", {}, {}, 9],
+    [1, "charge"],
+]
+
+
+@pytest.mark.parametrize("step", [*({"outcome": [pack(each), []]} for each in WRONG_OUTCOMES),
+                                  *({"request": pack(each)} for each in WRONG_REQUESTS)], ids=repr)  # fmt: skip
+def test_what_is_no_step_is_a_fault_of_the_engine(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch, step: dict[str, object]
+) -> None:
+    """A process that went wrong may say anything. Nobody who leads, performs or compares meets it."""
+    monkeypatch.setattr(_Held, "ask", lambda *_: {"marks": [], "path": "", "fingerprint": 1, **step})
+    found = DirectSide(IsolatedProgram(compiled(EFFECTS), workers), KEY, {}, NOON, None).advance(None)
     assert isinstance(found, Broke)
     assert found.is_fault
 

@@ -255,7 +255,7 @@ class IsolatedProgram:
     ) -> Pathed:
         """As `DirectProgram.call_pathed`; of a fault there is no path."""
         answer = self._asked(_question("call", self.semantic_hash, inputs, now, limits, key))
-        return Pathed(_outcome(answer), bytes.fromhex(answer.get("path", "")), answer.get("fingerprint", 0))
+        return Pathed(_outcome(answer), bytes.fromhex(answer.get("path", "")), _fingerprint(answer, 0))
 
     def points(self) -> tuple[Point, ...]:
         """Known from the first execution on; before it a worker is asked, which may be `Busy`."""
@@ -417,18 +417,24 @@ class IsolatedExecution:
         if answer is None:
             question = _sent({"do": "advance", "completions": [packed.pack_completion(each) for each in completions]})
             answer = self._held.ask(question, self._program)
-        self._path = answer.get("path", self._path)
-        self._fingerprint = answer.get("fingerprint", self._fingerprint)
-        for index, value in packed.unpack_marks(answer.get("marks", ())):
+        if "raised" in answer:
+            raise _MISUSE[answer["raised"]](answer["message"])  # it is as it was
+        try:
+            self._path, self._fingerprint = answer.get("path", self._path), _fingerprint(answer, self._fingerprint)
+            marks = packed.unpack_marks(answer.get("marks", ()))
+            step = packed.unpack_request(answer["request"]) if "request" in answer else _outcome(answer)
+        except Exception:
+            # Not only when nobody has this object any more: who catches what is raised has it with that.
+            self._held.release()
+            raise
+        for index, value in marks:
             self._marks.append((index, value))
             if self._observe is not None:
                 self._observe(index, value)
-        if "request" in answer:
-            return Blocked((packed.unpack_request(answer["request"]),))
-        if "raised" in answer:
-            raise _MISUSE[answer["raised"]](answer["message"])  # it is as it was
+        if isinstance(step, Request):
+            return Blocked((step,))
         self._held.release()
-        return Done(_outcome(answer), tuple(self._marks))
+        return Done(step, tuple(self._marks))
 
     def path(self) -> bytes:
         """The points that were passed so far, as far as the other process said."""
@@ -457,6 +463,13 @@ def _outcome(answer: Mapping[str, Any]) -> Outcome:
     if "raised" in answer:
         raise _MISUSE[answer["raised"]](answer["message"])
     return packed.unpack_outcome(answer["outcome"])
+
+
+def _fingerprint(answer: Mapping[str, Any], otherwise: int) -> int:
+    found = answer.get("fingerprint", otherwise)
+    if type(found) is not int or not 0 <= found < 1 << 64:
+        raise ValueError("no fingerprint")
+    return found
 
 
 def _question(

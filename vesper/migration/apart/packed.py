@@ -14,7 +14,16 @@ from decimal import Decimal
 from typing import Any
 
 from vesper.engines.engine import Completion, Marks, Request
-from vesper.engines.outcome import Failed, Outcome
+from vesper.engines.outcome import (
+    ContractBroken,
+    DeclaredError,
+    Denied,
+    EngineFault,
+    Failed,
+    LimitHit,
+    Outcome,
+    Returned,
+)
 from vesper.host.outcomes import outcome_record, recorded_outcome
 from vesper.journal.entry import Definition
 from vesper.journal.errors import JournalError
@@ -76,8 +85,12 @@ def pack_outcome(outcome: Outcome) -> object:
 
 
 def unpack_outcome(packed: Any) -> Outcome:
+    """Raises for what is none: a process that went wrong may say anything, and whoever has an outcome takes it for one.
+    (`ValueError`, or what Python raises for a value that is not what it should be.)"""
     record, problems = packed
     outcome = recorded_outcome(unpack(record))
+    if not _is_outcome(outcome):
+        raise ValueError(f"no outcome: {type(outcome).__name__}")
     if isinstance(outcome, Failed) and problems:
         return Failed(outcome.code, outcome.at, tuple(Problem(path, ProblemKind(kind)) for path, kind in problems))
     return outcome
@@ -89,8 +102,36 @@ def pack_request(request: Request) -> object:
 
 
 def unpack_request(packed: Any) -> Request:
+    """Raises for what is none, as `unpack_outcome` does."""
     number, path, effect, effect_class, fixed, arguments, key = packed
-    return Request(number, path, effect, effect_class, unpack(fixed), unpack(arguments), key)
+    found = Request(number, path, effect, effect_class, unpack(fixed), unpack(arguments), key)
+    texts = (path, effect, effect_class, "" if key is None else key)
+    is_one = type(number) is int and all(map(_is_text, texts))
+    if not (is_one and _is_named(found.fixed) and _is_named(found.arguments)):
+        raise ValueError("no request")
+    return found
+
+
+def _is_outcome(outcome: Outcome) -> bool:
+    match outcome:
+        case Returned(value) | DeclaredError(value):
+            return _is_named(value)
+        case Failed(code, at):
+            return _is_text(code) and (at is None or type(at) is int)
+        case ContractBroken(phase, index, values):
+            return _is_text(phase) and type(index) is int and _is_named(values)
+        case Denied(capability, why):
+            return _is_text(capability) and _is_text(why)
+        case LimitHit(word) | EngineFault(word):
+            return _is_text(word)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_named(values: object) -> bool:
+    return type(values) is dict and all(map(_is_text, values))
 
 
 def pack_completion(completion: Completion) -> object:
