@@ -13,6 +13,7 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
 from vesper.engines.outcome import Returned
 from vesper.engines.path import Pathed, Point
 from vesper.engines.python_engine import PythonEngine, PythonProgram
+from vesper.host.plans import plans_of
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.reports import Report
 from vesper.migration.follow.direct_side import PathedProgram
@@ -99,7 +100,7 @@ class Both:
         watch.trusts_paths = kind == "all"
         made = PairedProgram if kind == "paired" else GuardedProgram
         comparator = more.pop("comparator", self.comparator)
-        return made(self.python, direct, comparator, KEY, watch, **more)
+        return made(self.python, direct, comparator, KEY, watch, plans=plans_of(self.compiled), **more)
 
 
 KINDS = ("paired", "guarded", "prefixes", "all")

@@ -17,6 +17,7 @@ from tests.support.nodes import compiled, compiled_text, small_node, worked_node
 from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Completion, Done, Execution, Limits, Request
 from vesper.engines.outcome import Denied, EngineFault, Failed, LimitHit, Outcome, Returned
+from vesper.host.plans import plans_of
 from vesper.migration.compare.comparator import Verdict
 from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost
 from vesper.migration.compare.transcript import Exchange, Transcript
@@ -299,7 +300,7 @@ def test_a_watch_that_breaks_trusts_nothing_and_troubles_nobody(caplog: pytest.L
 
     both = double()
     direct = Wrong(both.direct, at_end(lambda done: gives(done, result=99)))
-    program = GuardedProgram(both.python, direct, both.comparator, KEY, Deaf())
+    program = GuardedProgram(both.python, direct, both.comparator, KEY, Deaf(), plans=plans_of(both.compiled))
     with caplog.at_level(logging.ERROR):
         assert program.call({"n": 3}) == Returned({"result": 3})
     assert "could not be found out: OSError" in caplog.text

@@ -653,3 +653,67 @@ def test_events_of_every_kind_go_through_the_spool(tmp_path: Path) -> None:
     spool.close()
     ((_, ((key, read),)),) = Spool(tmp_path, "other+1").left_by_others()
     assert (key, read.number, list(read.happened)) == (KEY, 7, given)
+
+
+# -- what must not stop ---------------------------------------------------------------------------
+
+
+def test_what_cannot_be_described_is_told_as_a_fault(live: Live, migration: Migration, store: Shaky) -> None:
+    described = live._divergence_of
+
+    def deep(report: Disagreement | Fault) -> Happened:
+        if isinstance(report, Disagreement):
+            raise RecursionError("too deep")
+        return described(report)
+
+    live._divergence_of = deep
+    live.report(differs())
+    migration.tend()
+    (found,) = store.divergences(KEY)
+    assert Divergence.from_text(found).where == "what was found cannot be described: RecursionError"
+    assert live._finding == 0
+
+
+def test_who_listens_is_told_of_now_and_of_nothing_older(live: Live) -> None:
+    told: list[Mode] = []
+    live.is_killed(True)
+    live.listen(lambda local: told.append(local.mode))
+    assert told == [Mode.PYTHON_ONLY]
+    live.is_killed(False)
+    assert told == [Mode.PYTHON_ONLY, Mode.SHADOW_DIRECT]
+    live._killed = True  # and nobody was told of it: the process is forked
+    live.after_fork("another")
+    assert told[2:] == [Mode.PYTHON_ONLY]
+
+
+def test_the_thread_goes_on_where_what_it_does_breaks(
+    live: Live, migration: Migration, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = threading.Event()
+
+    def breaks() -> None:
+        broken.set()
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(migration, "_come_round", breaks)
+        assert broken.wait(60)
+    agree(live, 1)
+    eventually(lambda: not live.has_gathered)
+    assert "it is tried again" in caplog.text
+
+
+def test_without_its_thread_python_runs_alone_until_there_is_one(
+    migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    compiled, _ = compile_file(Path("nodes/payments/payment_decision_v1.vsp"))
+    assert compiled is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        found = migration.node(KEY, compiled, happened)
+    assert found.local.mode is Mode.PYTHON_ONLY
+    migration.start()
+    eventually(is_in(found, Mode.SHADOW_DIRECT))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -302,6 +303,30 @@ def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Rout
         with routes.migration._telling:  # nor is anybody under way who has come round before
             patch.setattr(program._way_in, "_route", program._way_in._route)
         yield program, program._way_in
+    routes.close()
+
+
+def test_two_that_load_a_node_at_a_time_share_one_way_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two would be drained by nobody."""
+    path = tmp_path / "late_v1.vsp"
+    path.write_text(LATE, encoding="utf-8")
+    routes = routes_in(tmp_path)
+    program, make, made = routes.program(compiled(path)), RoutedProgram._made_way_in, []
+
+    def slowly(self: RoutedProgram, *given: Any) -> WayIn:
+        made.append(given)
+        time.sleep(0.1)
+        return make(self, *given)
+
+    monkeypatch.setattr(RoutedProgram, "_made_way_in", slowly)
+    how: Any = {"engine": "auto", "routes": routes}
+    loading = [threading.Thread(target=vesper.load, args=(path,), kwargs=how) for _ in range(4)]
+    for each in loading:
+        each.start()
+    for each in loading:
+        each.join()
+    assert len(made) == 1
+    assert program._way_in is not None
     routes.close()
 
 

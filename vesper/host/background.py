@@ -22,8 +22,9 @@ class Repeating:
     def start(self) -> None:
         """Whoever calls this sees to it that nobody else does meanwhile."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._repeat, name=self._name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._repeat, name=self._name, daemon=True)
+            thread.start()
+            self._thread = thread  # and not before: one that could not be started is not waited for
 
     def stop(self) -> None:
         """Comes back when nothing of it runs any more."""

@@ -7,7 +7,7 @@ A request is known by its path without iterations: `pay[1]/charge[2]` is the ste
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,6 +44,8 @@ class Plan:
     """True where one attempt, admitted by nobody, is all there is to it."""
     timeout: float | None
     """Seconds of one attempt."""
+    fixed: Mapping[str, str]
+    """What the node says of it, whatever it is called with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ def _add(
                 capabilities_of(statement.effect, tuple(statement.fixed.items())),
                 handled,
                 *_counted(effective(node.grants.policy, statement.policy)),
+                statement.fixed,
             )
         elif isinstance(statement, ir.CallNode):
             _add(callees[statement.node], f"{prefix}{statement.name}/", handled, requests, machines, targets)

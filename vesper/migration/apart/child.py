@@ -1,6 +1,7 @@
 """A process of our own that answers one question at a time over pipes, and never outlives the one that started it.
 
 Both sides write typed JSON with its length in front, never a pickle: what a broken process sends is refused, not run.
+So is what it sends twice: each answer has the number of its question, and nobody is given that of another.
 The child has a *life pipe* as well, on which nothing is ever written: the kernel ends the child when the other end
 closes, however its starter died and whatever the child was doing (`live_as_long_as`).
 """
@@ -26,7 +27,8 @@ from vesper.journal.typed_json import decode
 OUT_OF_MEMORY = 86
 """The status of a child that met its limit on memory in Python; in Rust it aborts."""
 MAX_MESSAGE = 128 << 20
-LENGTH = struct.Struct(">I")
+HEADER = struct.Struct(">IQ")
+"""The length of a message, and the number of the question."""
 _PART = 1 << 20
 _READ = 1 << 16
 """As much as a pipe holds."""
@@ -55,8 +57,15 @@ class Child:
     """One process. One thread at a time may ask it."""
 
     def __init__(self, module: str, *arguments: str) -> None:
-        life, self._life = os.pipe()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the child
+        try:
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the child
+        except OSError as error:
+            raise ChildDied(f"what it says could not be kept: {error}") from None
+        try:
+            life, self._life = os.pipe()
+        except OSError as error:
+            self._errors.close()
+            raise ChildDied(f"no pipe could be made: {error}") from None
         try:
             self._process = subprocess.Popen(
                 [_interpreter(), "-P", "-m", module, str(life), *arguments],
@@ -82,6 +91,8 @@ class Child:
         self._read_so_far = bytearray()
         """What came and was not asked for yet. To read the length of an answer and then the answer would let go of
         Python's lock twice, and each time whoever waits for it goes first."""
+        self._number = 0
+        """Of the last question."""
         self._owner = os.getpid()
         self._is_closed = False
         _CHILDREN.add(self)
@@ -108,7 +119,8 @@ class Child:
             raise ChildDied("this process did not start it: it was forked from the one that did")
         if len(question) > MAX_MESSAGE:
             raise ValueError(f"a message has at most {MAX_MESSAGE:,} bytes, not {len(question):,}")
-        rest = memoryview(LENGTH.pack(len(question)) + question)
+        self._number += 1
+        rest = memoryview(HEADER.pack(len(question), self._number) + question)
         clock: _Clock | None = None
         while rest:
             try:
@@ -121,14 +133,17 @@ class Child:
 
     def receive(self, seconds: float) -> Any:
         clock = _Clock(self.pid, seconds)
-        self._read(LENGTH.size, clock)
-        (length,) = LENGTH.unpack_from(self._read_so_far)
+        self._read(HEADER.size, clock)
+        length, number = HEADER.unpack_from(self._read_so_far)
         if length > MAX_MESSAGE:
             self.close()
             raise ChildDied(f"its answer says that it has {length:,} bytes, more than any has")
-        end = LENGTH.size + length
+        if number != self._number:
+            self.close()
+            raise ChildDied("its answer is not to the question that it was asked")
+        end = HEADER.size + length
         self._read(end, clock)
-        text = bytes(self._read_so_far[LENGTH.size : end])
+        text = bytes(self._read_so_far[HEADER.size : end])
         del self._read_so_far[:end]
         try:
             return decode(text)
@@ -179,10 +194,13 @@ class Child:
     def _wait(self, file: int, event: int, clock: _Clock) -> None:
         poll = select.poll()
         poll.register(file, event)
-        while not poll.poll(max(1.0, clock.left() * 1000)):
+        while True:
+            # Also where something comes all the time: an answer may come byte by byte, for weeks.
             if clock.is_over():
                 self.close()
                 raise ChildLate(f"it did not answer within {clock.seconds:g} s of computing, and was killed")
+            if poll.poll(max(1.0, clock.left() * 1000)):
+                return
 
     def _gone(self) -> ChildDied:
         """It closed its end: it is dead, or about to be."""

@@ -165,11 +165,15 @@ class Helper:
             is_full = len(self._tasks) >= self._most_tasks or self._bytes + size > min(self._most_bytes, MAX_MESSAGE)
             if is_full or self._is_closed or self._restarts.is_given_up:
                 return None
+            if self._thread is None:
+                thread = threading.Thread(target=self._work, name="vesper-helper", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the system has no more of them; the next task tries again
+                    return None
+                self._thread = thread
             self._tasks.append(task)
             self._bytes += size
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="vesper-helper", daemon=True)
-                self._thread.start()
             self._changed.notify_all()
         return task.answer
 

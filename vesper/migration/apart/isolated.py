@@ -15,6 +15,7 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
 from vesper.migration.apart.packed import (
     Unsendable,
     asked_for,
+    known_by,
     pack_marks,
     pack_outcome,
     pack_request,
@@ -52,9 +53,9 @@ class Worker:
             case "hello":
                 return {"hello": True}
             case "load":
-                if len(self._programs) >= MOST_PROGRAMS:
-                    self._programs.clear()
                 program = self.load(question["ir"], question["callees"])
+                if len(self._programs) >= MOST_PROGRAMS:  # after it: who asked forgets only where this went well
+                    self._programs.clear()
                 self._programs[question["program"]] = program
                 return {"points": [[each.kind, each.expression, each.outcome] for each in program.points()]}
             case "call":
@@ -101,13 +102,14 @@ class Worker:
         self._has_path = True
         self._execution = program.start_pathed(inputs, question["key"], now, limits)
         step, paths = self._execution.advance(()), []
-        for asked, value, failure in question["exchanges"]:
+        for known, value, failure in question["exchanges"]:
             if not isinstance(step, Blocked):
                 break
             (request,) = step.requests
-            if not _is_asked(request, asked):
+            asked = _asked(request)
+            if asked is None or known_by(asked) != known:
                 break
-            paths.append(self._execution.path().hex())
+            paths.append([asked, self._execution.path().hex()])
             step = self._execution.advance((Completion(request.id, unpack(value), failure),))
         return {"paths": paths, **self._step(step)}
 
@@ -126,12 +128,12 @@ class Worker:
         return {**said, "outcome": pack_outcome(step.outcome)}
 
 
-def _is_asked(request: Request, asked: str) -> bool:
-    """False where no text says so."""
+def _asked(request: Request) -> str | None:
+    """None where no text says so."""
     try:
-        return asked_for(request) == asked
+        return asked_for(request)
     except Unsendable:
-        return False
+        return None
 
 
 def _arguments(question: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -37,6 +37,8 @@ from vesper.migration.follow.direct_side import NotAsked
 _log = logging.getLogger("vesper.migration")
 _HELLO_SECONDS = 20.0
 _MOST_DEATHS = 10
+_WORD = 8
+"""Points are told in whole words of so many bytes."""
 _PATIENCE = 1.5
 """An engine that heeds its limit on time ends by itself; one that does not is killed after half as long again."""
 _ALL: WeakSet[Workers] = WeakSet()
@@ -191,19 +193,25 @@ class Workers:
                 return f"all {self.size} processes of the direct engine are taken"
             if wait > 0:
                 return f"a process of the direct engine died: the next one is started in {wait:.1f} s"
+            try:
+                # In a thread: to start a process takes longer than a caller should wait.
+                threading.Thread(target=self._bring_up, name="vesper-worker-start", daemon=True).start()
+            except RuntimeError as error:
+                return f"no process of the direct engine can be started: {error}"
             self._starting += 1
-            # In a thread: to start a process takes longer than a caller should wait.
-            threading.Thread(target=self._bring_up, name="vesper-worker-start", daemon=True).start()
         return "a process of the direct engine is being started"
 
     def _bring_up(self) -> None:
-        worker = None
+        child = worker = None
         try:
             child = Child(self._module, str(self._memory_mib))
-            child.ask(packed.message({"do": "hello"}), _HELLO_SECONDS)
+            if child.ask(packed.message({"do": "hello"}), _HELLO_SECONDS) != {"hello": True}:
+                raise ChildDied("it does not say what it should")
             worker = _Worker(child)
-        except ChildDied as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, another one may come up
             _log.error("a process of the direct engine does not come up: %s", error)
+            if child is not None:
+                child.close()
         with self._lock:
             self._starting -= 1
             if worker is None:
@@ -255,7 +263,7 @@ class IsolatedProgram:
     ) -> Pathed:
         """As `DirectProgram.call_pathed`; of a fault there is no path."""
         answer = self._asked(_question("call", self.semantic_hash, inputs, now, limits, key))
-        return Pathed(_outcome(answer), bytes.fromhex(answer.get("path", "")), _fingerprint(answer, 0))
+        return Pathed(_outcome(answer), self.way(answer.get("path", "")), _fingerprint(answer, 0))
 
     def points(self) -> tuple[Point, ...]:
         """Known from the first execution on; before it a worker is asked, which may be `Busy`."""
@@ -297,11 +305,20 @@ class IsolatedProgram:
         """An execution that will be advanced with these answers. One message holds them all: each that goes to another
         process and back costs as much as a step."""
         try:
-            script = [packed.pack_answered(each) for each in exchanges]
+            asked = [packed.asked_for(each.request) for each in exchanges]
+            told = [packed.pack_answered(each, letters) for each, letters in zip(exchanges, asked, strict=True)]
         except packed.Unsendable as error:
             raise Unavailable(str(error)) from None
-        question = _question("script", self.semantic_hash, inputs, now, limits, key, exchanges=script)
-        return IsolatedExecution(_Held(self._workers), question, self, None, exchanges)
+        question = _question("script", self.semantic_hash, inputs, now, limits, key, exchanges=told)
+        script = [(each.request, letters) for each, letters in zip(exchanges, asked, strict=True)]
+        return IsolatedExecution(_Held(self._workers), question, self, None, script)
+
+    def way(self, told: str) -> bytes:
+        """The points that were passed. Raises for what says no such thing."""
+        path = bytes.fromhex(told)
+        if self._points is not None and len(path) > _WORD * -(-len(self._points) // (8 * _WORD)):
+            raise ValueError("a path of more points than the node has")
+        return path
 
     def _asked(self, question: bytes) -> Mapping[str, Any]:
         held = _Held(self._workers)
@@ -316,9 +333,10 @@ class IsolatedProgram:
             answer = worker.child.ask(self._load, seconds)
             if "raised" in answer:
                 raise _Raised(answer)
+            points = tuple(map(_point, answer["points"]))
             if len(worker.loaded) >= MOST_PROGRAMS:
                 worker.loaded.clear()
-            worker.loaded[self.semantic_hash] = tuple(Point(*each) for each in answer["points"])
+            worker.loaded[self.semantic_hash] = points
         self._points = worker.loaded[self.semantic_hash]
 
 
@@ -385,11 +403,12 @@ class IsolatedExecution:
         start: bytes,
         program: IsolatedProgram,
         observe: Observer | None,
-        script: Sequence[Exchange] = (),
+        script: Sequence[tuple[Request, str]] = (),
     ) -> None:
+        """`script`: the requests that it will be given the answers to, each with what it asks for."""
         self._held = held
         self._script = script
-        self._ready: deque[tuple[Request, str]] = deque()
+        self._ready: deque[tuple[Request, bytes]] = deque()
         """Requests of the script that the other process has asked for, to the letter, and was answered already."""
         self._last: Mapping[str, Any] | None = None
         """What it came to after those."""
@@ -397,7 +416,7 @@ class IsolatedExecution:
         self._program = program
         self._observe = observe
         self._marks: list[tuple[int, Any]] = []
-        self._path, self._fingerprint = "", 0
+        self._path, self._fingerprint = b"", 0
 
     def __del__(self) -> None:
         self._held.release()
@@ -405,28 +424,33 @@ class IsolatedExecution:
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         if len(completions) > 1 or (completions and self._start is not None):
             raise ValueError("an execution is advanced with the completion of the one request that it waits for")
+        try:
+            return self._advanced(completions)
+        except _Misuse as error:
+            raise error.as_raised from None  # it is as it was
+        except BaseException:
+            # Not only when nobody has this object any more: who catches what is raised has it with that.
+            self._held.release()
+            raise
+
+    def _advanced(self, completions: Sequence[Completion]) -> Blocked | Done:
         if self._start is not None:
             question, self._start = self._start, None
             self._last = self._held.ask(question, self._program)
-            paths = self._last.get("paths", ())
-            self._ready.extend((each.request, path) for each, path in zip(self._script, paths, strict=False))
+            self._ready.extend(self._scripted(self._last.get("paths", ())))
         if self._ready:
             request, self._path = self._ready.popleft()
             return Blocked((request,))
         answer, self._last = self._last, None
         if answer is None:
-            question = _sent({"do": "advance", "completions": [packed.pack_completion(each) for each in completions]})
-            answer = self._held.ask(question, self._program)
+            answer = self._held.ask(_completing(completions), self._program)
         if "raised" in answer:
-            raise _MISUSE[answer["raised"]](answer["message"])  # it is as it was
-        try:
-            self._path, self._fingerprint = answer.get("path", self._path), _fingerprint(answer, self._fingerprint)
-            marks = packed.unpack_marks(answer.get("marks", ()))
-            step = packed.unpack_request(answer["request"]) if "request" in answer else _outcome(answer)
-        except Exception:
-            # Not only when nobody has this object any more: who catches what is raised has it with that.
-            self._held.release()
-            raise
+            raise _Misuse(answer)
+        if "path" in answer:
+            self._path = self._program.way(answer["path"])
+        self._fingerprint = _fingerprint(answer, self._fingerprint)
+        marks = packed.unpack_marks(answer.get("marks", ()))
+        step = packed.unpack_request(answer["request"]) if "request" in answer else _outcome(answer)
         for index, value in marks:
             self._marks.append((index, value))
             if self._observe is not None:
@@ -436,9 +460,17 @@ class IsolatedExecution:
         self._held.release()
         return Done(step, tuple(self._marks))
 
+    def _scripted(self, paths: Sequence[Any]) -> Iterator[tuple[Request, bytes]]:
+        """The requests that it says it has asked for. It was not told what they ask for: who has not asked for it
+        cannot say it."""
+        for (request, letters), (asked, path) in zip(self._script, paths, strict=False):
+            if asked != letters:
+                raise ValueError("it says that it asked for what it did not ask for")
+            yield request, self._program.way(path)
+
     def path(self) -> bytes:
         """The points that were passed so far, as far as the other process said."""
-        return bytes.fromhex(self._path)
+        return self._path
 
     def fingerprint(self) -> int:
         return self._fingerprint
@@ -446,6 +478,14 @@ class IsolatedExecution:
     def close(self) -> None:
         """It goes on no more."""
         self._held.release()
+
+
+class _Misuse(Exception):
+    """The program was called wrongly."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.as_raised = _MISUSE[answer["raised"]](answer["message"])
 
 
 _MISUSE: dict[str, type[Exception]] = {
@@ -457,12 +497,27 @@ _MISUSE: dict[str, type[Exception]] = {
 """What a program raises to who calls it wrongly: no fault of the engine."""
 
 
+def _completing(completions: Sequence[Completion]) -> bytes:
+    try:
+        told = [packed.pack_completion(each) for each in completions]
+    except packed.Unsendable as error:
+        raise Unavailable(str(error)) from None
+    return _sent({"do": "advance", "completions": told})
+
+
 def _outcome(answer: Mapping[str, Any]) -> Outcome:
     if "fault" in answer:
         return EngineFault(answer["fault"])
     if "raised" in answer:
         raise _MISUSE[answer["raised"]](answer["message"])
     return packed.unpack_outcome(answer["outcome"])
+
+
+def _point(told: Any) -> Point:
+    kind, expression, outcome = told
+    if kind not in ("condition", "loop", "handler") or type(expression) is not int or not isinstance(outcome, str):
+        raise ValueError("no point")
+    return Point(kind, expression, outcome)
 
 
 def _fingerprint(answer: Mapping[str, Any], otherwise: int) -> int:

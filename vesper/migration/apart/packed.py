@@ -8,6 +8,7 @@ look otherwise for having come from another process: so a dict goes as a list of
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -36,6 +37,7 @@ from vesper.spec.values import Problem, ProblemKind
 
 _AS_THEY_ARE = frozenset({str, int, bool, type(None), float, bytes, Decimal, date, timedelta, Json})
 _DEPTH = 200
+_HALF = re.compile("[\ud800-\udfff]")
 MOST_PROGRAMS = 64
 """So many nodes are known to a helper at once; it forgets all of them when there are more."""
 
@@ -92,6 +94,8 @@ def unpack_outcome(packed: Any) -> Outcome:
     if not _is_outcome(outcome):
         raise ValueError(f"no outcome: {type(outcome).__name__}")
     if isinstance(outcome, Failed) and problems:
+        if not all(_is_text(path) for path, _ in problems):
+            raise ValueError("no problems")
         return Failed(outcome.code, outcome.at, tuple(Problem(path, ProblemKind(kind)) for path, kind in problems))
     return outcome
 
@@ -114,7 +118,9 @@ def unpack_request(packed: Any) -> Request:
 
 def _is_outcome(outcome: Outcome) -> bool:
     match outcome:
-        case Returned(value) | DeclaredError(value):
+        case DeclaredError(value):
+            return _is_named(value) and all(_is_text(each) for each in value.values() if isinstance(each, str))
+        case Returned(value):
             return _is_named(value)
         case Failed(code, at):
             return _is_text(code) and (at is None or type(at) is int)
@@ -127,7 +133,8 @@ def _is_outcome(outcome: Outcome) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+    """Of this language: half a character is none, and names nothing."""
+    return isinstance(value, str) and not _HALF.search(value)
 
 
 def _is_named(values: object) -> bool:
@@ -159,9 +166,14 @@ def asked_for(request: Request) -> str:
     return hashlib.sha256(message([*about, dict(request.fixed), dict(request.arguments)])).hexdigest()
 
 
-def pack_answered(exchange: Exchange) -> object:
-    """An exchange for an engine that asks by itself: it is told what it will ask for by `asked_for`."""
-    return [asked_for(exchange.request), pack(exchange.value), exchange.failure]
+def pack_answered(exchange: Exchange, asked: str) -> object:
+    """An exchange for an engine that asks by itself. It is not told what it will ask for (`asked_for`), but how to know
+    it: who says it has asked."""
+    return [known_by(asked), pack(exchange.value), exchange.failure]
+
+
+def known_by(asked: str) -> str:
+    return hashlib.sha256(asked.encode("ascii")).hexdigest()
 
 
 def pack_exchange(exchange: Exchange) -> object:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vesper.journal.typed_json import decode, encode_text
-from vesper.migration.apart.child import LENGTH, OUT_OF_MEMORY
+from vesper.migration.apart.child import HEADER, OUT_OF_MEMORY
 
 _MIB = 1 << 20
 _MOST_SAID = _MIB
@@ -63,13 +63,15 @@ def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
     os.dup2(2, 1)
     os.close(nothing)
 
+    number = 0
+
     def say(value: object) -> None:
         text = encode_text(value).encode()
-        _write(answers, LENGTH.pack(len(text)) + text)
+        _write(answers, HEADER.pack(len(text), number) + text)
 
     try:
-        while (header := _read(questions, LENGTH.size)) is not None:
-            (length,) = LENGTH.unpack(header)
+        while (header := _read(questions, HEADER.size)) is not None:
+            length, number = HEADER.unpack(header)
             question = _read(questions, length)
             if question is None:
                 return

@@ -102,4 +102,5 @@ def _step(path: str) -> str:
 @lru_cache(_MOST_NAMES)
 def _name(points: bytes, settled: tuple[str, ...], ending: str) -> str:
     text = "\x00".join((points.hex(), *settled, ending))
-    return hashlib.blake2b(text.encode(), digest_size=8, person=b"vesper.path.nam1").hexdigest()
+    # Halves of characters, which no engine of ours has, make a name as well: nobody who asks for one is to be troubled.
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=b"vesper.path.nam1").hexdigest()

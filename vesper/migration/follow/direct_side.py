@@ -209,7 +209,7 @@ class DirectSide:
                 case LimitHit("time"):
                     return self._late()
                 case LimitHit(limit) if limit != "fuel":
-                    return Broke(f"it hit a limit on {limit}, which is not its own")
+                    return Broke(f"it hit a limit on {limit}, which is not its own"[:_MESSAGE])
         is_late = self._deadline is not None and self._spent_ns > self._deadline * 1_000_000_000
         return self._late() if is_late and not isinstance(step, Broke) else step
 

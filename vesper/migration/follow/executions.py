@@ -16,6 +16,7 @@ from datetime import datetime
 from vesper.engines.engine import Blocked, Done, Execution, Limits, Observer
 from vesper.engines.outcome import LimitHit, Outcome
 from vesper.engines.python_engine import PythonProgram
+from vesper.host.plans import Plans
 from vesper.migration.compare.paths import ending_of, path_name
 from vesper.migration.compare.reports import Watch
 from vesper.migration.follow.direct_side import NotAsked, PathedProgram
@@ -42,12 +43,13 @@ class PairedProgram:
         watch: Watch,
         deadline: float | None = None,
         *,
+        plans: Plans,
         is_sensitive: bool = False,
         execution_name: str | None = None,
     ) -> None:
-        """`is_sensitive`: what the engines say of themselves is kept back. `execution_name` is for reports of runs that
-        no journal has; the others have its name."""
-        self._pair = Pair(python, direct, comparator, key, watch, deadline, is_sensitive)
+        """`plans` are all that the node may ask for. `is_sensitive`: what the engines say of themselves is kept back.
+        `execution_name` is for reports of runs that no journal has; the others have its name."""
+        self._pair = Pair(python, direct, comparator, key, watch, deadline, is_sensitive, plans)
         self._name = execution_name
 
     @property

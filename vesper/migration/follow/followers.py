@@ -94,16 +94,29 @@ class Followers:
                 self.admission.followed(0.0, following.size)
                 following.report(Lost("the process ends"))
                 return
+            if not self._has_thread():
+                self.admission.followed(0.0, following.size)
+                following.report(Lost("no thread can be started that follows"))
+                return
             self._queue.append(following)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="vesper-follower", daemon=True)
-                self._thread.start()
             is_pressing = self._is_asleep or len(self._queue) >= _PRESSING
             if self._will_be_woken and not is_pressing:
                 return
             self._will_be_woken = True
         if is_pressing or not self._is_woken_at_the_end():
             self._wake()
+
+    def _has_thread(self) -> bool:
+        """Starts it, where there is none; False where the system has no more of them. The caller of the node is served
+        all the same, and the next one tries again."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, name="vesper-follower", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
+        return True
 
     def _is_woken_at_the_end(self) -> bool:
         """By somebody who serves now; False where nobody does."""

@@ -24,6 +24,7 @@ from vesper.engines.engine import Blocked, Completion, Done, Execution, Limits, 
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
 from vesper.engines.path import Point, conditions_of, guards
 from vesper.engines.python_engine import PythonEngine, PythonProgram
+from vesper.host.plans import Plans
 from vesper.host.routed import Parted, Routed
 from vesper.ir.nodes import Node
 from vesper.migration.compare.comparator import Incomparable, Same, Verdict, asking
@@ -34,6 +35,7 @@ from vesper.migration.follow.recorded import transcript_of
 from vesper.spec.inputs import NotInputs
 
 _log = logging.getLogger("vesper.migration")
+_WHY = 600
 _UNFINISHED = LimitHit("unfinished")
 """Stands in a transcript for what Python will come to, which nobody knows yet."""
 
@@ -78,7 +80,10 @@ class Pair:
         watch: Watch,
         deadline: float | None,
         is_sensitive: bool,
+        plans: Plans,
     ) -> None:
+        """`plans`: all that the node may ask for."""
+        self.plans = plans
         self.python = python
         self.direct = direct
         self.comparator = comparator
@@ -91,6 +96,18 @@ class Pair:
 
     def side(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> DirectSide:
         return DirectSide(self.direct, self.key, inputs, now, limits, self.deadline, is_sensitive=self.is_sensitive)
+
+    def unsound(self, request: Request) -> str | None:
+        """Why a request is none that the node can make, whatever it was called with; None where it may be one. Where
+        both engines ask nobody has to look: Python's is performed."""
+        try:
+            plan = self.plans.of(request.path)
+        except KeyError:
+            return "it asked for a step that the node does not have"
+        declared = (plan.effect, plan.effect_class, dict(plan.fixed))
+        if (request.effect, request.effect_class, dict(request.fixed)) != declared:
+            return "it asked for a step as what that is not"
+        return None
 
     def is_trusted(self, path: str) -> bool:
         """Whether a direct answer on this path may leave uncompared."""
@@ -137,6 +154,8 @@ class Lockstep(Routed):
         self._python_waits_for = 0
         self._exchanges: list[Exchange] = []
         """What was asked for and answered: of Python, once it was started."""
+        self._performed: set[str] = set()
+        """The paths of what the Host was asked for."""
         self._left: dict[str, Exchange] = {}
         """What was performed for the direct engine alone, and Python has not asked for yet."""
         self._pending: Request | None = None
@@ -160,6 +179,8 @@ class Lockstep(Routed):
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         answer = self._answered(completions)
         direct = None if self._side is None else self._side.advance(answer)
+        if self._python is None and self._trusts and isinstance(direct, Blocked):
+            direct = self._sound(direct)
         if self._python is None and self._trusts and direct is not None and not isinstance(direct, Broke):
             if self._is_trusted(direct):
                 return self._released(direct)
@@ -180,8 +201,18 @@ class Lockstep(Routed):
         exchange = Exchange(self._pending, completion.result, completion.failure)
         self._pending = None
         self._exchanges.append(exchange)
+        self._performed.add(exchange.request.path)
         self._trail.settle(exchange)
         return exchange
+
+    def _sound(self, direct: Blocked) -> Blocked | Broke:
+        """What the Host would perform on the word of the direct engine alone: a step of the node, for what that is, and
+        once. Each round of a loop has a path of its own."""
+        (request,) = direct.requests
+        problem = self._pair.unsound(request)
+        if problem is None and request.path in self._performed:
+            problem = "it asked for a step again that was done"
+        return direct if problem is None else Broke(problem)
 
     def _is_trusted(self, direct: Blocked | Done) -> bool:
         assert self._side is not None
@@ -362,7 +393,8 @@ class Lockstep(Routed):
     def _leave(self, why: str) -> None:
         """From now on Python goes alone."""
         self._side = None
-        self._handover = {"before": DirectEngine.name, "engine": PythonEngine.name, "why": why}
+        # Bounded: an entry of the journal is, and a process of the direct engine may say what it likes.
+        self._handover = {"before": DirectEngine.name, "engine": PythonEngine.name, "why": why[:_WHY]}
 
     # -- telling ----------------------------------------------------------------------------------
 

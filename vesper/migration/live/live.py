@@ -112,6 +112,15 @@ class Live:
         """A child counts for itself; what the parent has not told yet, the parent tells."""
         self._process = process
         self._begin()
+        with self._standing:
+            self._look()  # the parent may have been in the middle of telling it
+
+    def listen(self, tell: Callable[[Local], None]) -> None:
+        """From now on it is told of `local`, first of the one of now: in one step, so that nobody is told of what holds
+        no more after what holds. It may not report anything."""
+        with self._standing:
+            self.listeners.append(tell)
+            tell(self.local)
 
     # -- what a request asks ----------------------------------------------------------------------
 
@@ -201,7 +210,12 @@ class Live:
             self._finding += 1
             if self._takes_trust(report):
                 self._look()
-        happened = self._divergence_of(report)
+        try:
+            happened = self._divergence_of(report)
+        except Exception as error:  # noqa: BLE001  # what cannot be described was found all the same
+            _log.exception("%s: what was found cannot be described", self.key.node)
+            report = Fault(f"what was found cannot be described: {type(error).__name__}")
+            happened = self._divergence_of(report)
         if happened.divergence is not None:
             for tell in self.witnesses:
                 tell(happened.divergence)

@@ -125,18 +125,30 @@ class Migration:
     def start(self) -> None:
         with self._lock:
             if self._thread is None and not self._is_closing:
-                self._thread = threading.Thread(target=self._work, name="vesper-migration", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="vesper-migration", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    # Nobody would hear that a node was stopped. The next node that is loaded tries again.
+                    _log.error("the thread of the migration cannot be started, and Python runs alone: %s", error)
+                    for live in self._nodes.values():
+                        live.is_held(True)
+                    return
+                self._thread = thread
 
     def _work(self) -> None:
         while not self._is_closing:
             self._wakes.wait(self.settings.refresh)
             self._wakes.clear()
-            if self._is_flush_due(time.monotonic()) and not any(
-                live.has_untold for live in self._nodes.copy().values()
-            ):
-                self.lull()  # to tell of what agreed takes milliseconds, and has time; trouble has none
-            self.tend()
+            try:
+                self._come_round()
+            except Exception:  # noqa: BLE001  # without this thread nobody hears that a node was stopped
+                _log.exception("what is done for nodes now and then broke; it is tried again")
+
+    def _come_round(self) -> None:
+        if self._is_flush_due(time.monotonic()) and not any(live.has_untold for live in self._nodes.copy().values()):
+            self.lull()  # to tell of what agreed takes milliseconds, and has time; trouble has none
+        self.tend()
 
     def _is_flush_due(self, now: float) -> bool:
         return now - self._last_flush >= _EVERY_FLUSH
@@ -177,10 +189,10 @@ class Migration:
         written = self._spool.written
         if is_due:
             self._notice_replaced(self.store.versions())
-        for live in list(self._nodes.values()):
+        for live in list(self._nodes.copy().values()):
             with self._spoiling("tell", live):
                 self._tell_of(live, is_due)
-        if not any(live.has_untold for live in self._nodes.values()):
+        if not any(live.has_untold for live in self._nodes.copy().values()):
             self._spool.clear(written)
         if is_due:
             self._last_flush = now

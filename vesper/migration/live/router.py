@@ -8,6 +8,7 @@ wrong with the direct engine or with comparing, the caller gets Python's answer.
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from vesper.engines.engine import Execution, Limits, Observer
 from vesper.engines.outcome import Outcome, Returned
 from vesper.engines.python_engine import PythonProgram
 from vesper.host.host import Host, Prepared
+from vesper.host.plans import plans_of
 from vesper.host.sizes import size_of
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Summary
@@ -132,6 +134,7 @@ class RoutedProgram:
         self._both: tuple[bytes, GuardedProgram, PairedProgram] | None = None
         self._recorded = RecordedProgram(python, self._done)
         self._way_in: WayIn | None = None
+        self._making = threading.Lock()
 
     @property
     def semantic_hash(self) -> str:
@@ -178,21 +181,25 @@ class RoutedProgram:
             slot, direct = direct.slot, direct.program
         if not isinstance(direct, DirectProgram):
             return None
-        if self._way_in is None:
-            rules = self._rules
-            self._way_in = WayIn(
-                self,
-                self._python,
-                direct,
-                (slot or Slot.apart()).flights,
-                self._followers.admission,
-                lambda: self._keyed.key,
-                sample=rules.shares.sample / 10_000,
-                deadline=rules.deadline,
-                is_sensitive=rules.is_sensitive,
-                ended=ended,
-            )
-        return self._way_in.call
+        with self._making:  # two that load the node at a time would make one each, and one of them nobody would drain
+            if self._way_in is None:
+                self._way_in = self._made_way_in(direct, slot, ended)
+            return self._way_in.call
+
+    def _made_way_in(self, direct: DirectProgram, slot: Slot | None, ended: Ended) -> WayIn:
+        rules = self._rules
+        return WayIn(
+            self,
+            self._python,
+            direct,
+            (slot or Slot.apart()).flights,
+            self._followers.admission,
+            lambda: self._keyed.key,
+            sample=rules.shares.sample / 10_000,
+            deadline=rules.deadline,
+            is_sensitive=rules.is_sensitive,
+            ended=ended,
+        )
 
     def planned(self, plan: Plan, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
         """A request of which something was decided on the fast way in. What was decided under another mode is decided
@@ -240,6 +247,7 @@ class RoutedProgram:
             self._way_in.close()
 
     def after_fork(self) -> None:
+        self._making = threading.Lock()  # a thread of the parent may have had it
         if self._way_in is not None:
             self._way_in.after_fork()
 
@@ -285,8 +293,9 @@ class RoutedProgram:
         """They never change, and any number of requests may use them; but the key comes with the store."""
         rules = self._rules
         parts = (self._python, self._direct, self._comparator, key, self.live, rules.deadline)
-        guarded = GuardedProgram(*parts, is_sensitive=rules.is_sensitive)
-        return key, guarded, PairedProgram(*parts, is_sensitive=rules.is_sensitive)
+        plans = plans_of(self._compiled)
+        guarded = GuardedProgram(*parts, plans=plans, is_sensitive=rules.is_sensitive)
+        return key, guarded, PairedProgram(*parts, plans=plans, is_sensitive=rules.is_sensitive)
 
     # -- following --------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -197,17 +198,19 @@ class Routes:
             program.after_fork()
 
     def close(self) -> None:
+        """In this order, each also where the one before could not be closed: what was seen is told to the store."""
         self.is_closed = True
-        for program in list(self._programs.values()):
-            program.close()
-        self.followers.close()
-        self.helper.close()
-        for tending in self._tended:
-            tending.close()
-        if self._workers is not None:
-            self._workers.close()
-        self.migration.close()
-        self._counting.close()
+        with ExitStack() as stack:
+            stack.callback(self._counting.close)
+            stack.callback(self.migration.close)
+            if self._workers is not None:
+                stack.callback(self._workers.close)
+            for tending in reversed(self._tended):
+                stack.callback(tending.close)
+            stack.callback(self.helper.close)
+            stack.callback(self.followers.close)
+            for program in reversed(list(self._programs.values())):
+                stack.callback(program.close)
 
 
 def _python(compiled: Compiled) -> PythonProgram:

@@ -87,9 +87,8 @@ class WayIn:
         self.call: Callable[..., dict[str, Any]] = self._route.call_at if python.takes_now else self._route.call
         """Of a node that takes the time of its start, with that as the keyword `now`."""
         self._attempt = routed.live.local.attempt
-        routed.live.listeners.append(self._look)
         admission.listeners.append(self._route.admit)
-        self._look(routed.live.local)
+        routed.live.listen(self._look)
         self._route.admit(admission.chance)
 
     def _look(self, local: Local) -> None:
