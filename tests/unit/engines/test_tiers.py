@@ -246,6 +246,39 @@ def test_a_process_that_is_forked_compiles_for_itself() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "20"), done.stderr
 
 
+TWO_FORK = """\
+import os, sys, threading, time
+
+# What is registered first is called last: another thread comes to the same place while this one holds its locks.
+os.register_at_fork(before=lambda: time.sleep(0.2))
+from vesper.engines import direct_engine
+
+together = threading.Barrier(2)
+
+def fork():
+    together.wait()
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+
+threads = [threading.Thread(target=fork) for _ in range(2)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+print("both")
+"""
+
+
+def test_two_threads_that_fork_at_once_wait_for_each_other_without_the_lock() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", TWO_FORK]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "both"), done.stderr
+
+
 def test_a_process_ends_while_something_is_compiled() -> None:
     script = FORKS.partition("children =")[0] + "\nwaiting = [hot() for _ in range(50)]\n"
     command = [sys.executable, "-c", script, str(PAYMENT)]

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, RwLock, TryLockError, TryLockResult};
 
 use vesper_ir::planted;
 
@@ -253,15 +253,16 @@ impl Reads {
         }
     }
 
-    /// The same from among all that are known, which it is of from now on.
+    /// The same from among all that are known, which it is of from now on. Nobody waits for the lock: in the child of a
+    /// fork, who held it may be gone. It is found again then.
     #[cold]
     fn known_or_found(&self, ending: &Ending<'_>, first: &OnceLock<Box<Found>>) -> Arc<Sources> {
-        let known = self.known.all.read().unwrap_or_else(PoisonError::into_inner);
-        let mut same_word = known.get(&ending.first_word()).into_iter().flatten();
-        if let Some(found) = same_word.find(|found| ending.is(found)) {
-            return Arc::clone(&found.sources);
+        if let Some(known) = free(self.known.all.try_read()) {
+            let mut same_word = known.get(&ending.first_word()).into_iter().flatten();
+            if let Some(found) = same_word.find(|found| ending.is(found)) {
+                return Arc::clone(&found.sources);
+            }
         }
-        drop(known);
         let found = Found {
             path: ending.path.clone(),
             at: ending.at,
@@ -274,8 +275,9 @@ impl Reads {
         let Err(found) = first.set(Box::new(found)) else {
             return sources;
         };
-        let mut known = self.known.all.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MAX_KNOWN {
+        if let Some(mut known) = free(self.known.all.try_write())
+            && known.len() < MAX_KNOWN
+        {
             let same_word = known.entry(ending.first_word()).or_default();
             // Two threads may have found the same at a time.
             if same_word.len() < MAX_SAME && !same_word.iter().any(|found| ending.is(found)) {
@@ -327,6 +329,15 @@ impl Reads {
     }
 }
 
+/// What a lock holds that nobody has.
+fn free<T>(tried: TryLockResult<T>) -> Option<T> {
+    match tried {
+        Ok(held) => Some(held),
+        Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 impl Stretch {
     /// `earlier` says of the stretches before this one whether they were run.
     fn is_run(&self, path: &Path, earlier: &[bool]) -> bool {
@@ -346,5 +357,31 @@ impl Stretch {
                 .behind
                 .iter()
                 .all(|(point, end)| !path.has(*point) || end.is_some_and(was_run))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the child of a fork: the thread that held the lock is not there.
+    #[test]
+    fn nobody_waits_for_a_lock_that_is_never_let_go_of() {
+        let reads = Reads::default();
+        // Another ending has the place, so that this one is looked for among all.
+        let path = Path::default();
+        let [first, other] = [0, 1].map(|at| Ending {
+            path: &path,
+            at,
+            skipped: &[],
+            is_error: false,
+        });
+        reads.of(first, |_| ());
+        let held = reads.known.all.write();
+        assert_eq!(reads.of(other, |sources| sources.list.len()), 0);
+        drop(held);
+        reads.of(other, |_| ());
+        let known = free(reads.known.all.try_read()).map(|known| known.len());
+        assert_eq!(known, Some(1));
     }
 }

@@ -275,20 +275,12 @@ impl Route {
             }
         }
         let shown = PyList::empty(py);
-        for Handed {
-            job,
-            is_chosen,
-            broke,
-        } in &handed
-        {
-            let program = self.program.get();
-            let inputs = program.shown_inputs(py, &job.inputs)?;
-            let outputs = program.shown().returned(py, &job.outputs)?;
-            let now = match &job.now {
-                Some(now) => Some(to_python(py, &program.shapes().of(py, &Type::Timestamp), now)?),
-                None => None,
-            };
-            shown.append((inputs, outputs, job.python, is_chosen, broke.as_deref(), now))?;
+        for each in handed {
+            if let Err(why) = self.shown_of(py, &each).and_then(|item| shown.append(item)) {
+                // There was no memory for it: it may be a difference, and stays for the next time.
+                why.write_unraisable(py, None);
+                self.own.with(py, |own| own.handed.push(each));
+            }
         }
         (
             agreed,
@@ -385,6 +377,23 @@ impl Route {
             self.are_held.store(held | bit, Ordering::Relaxed);
         }
         is_trusted
+    }
+
+    /// An execution for Python to look at, as `way_in.py` takes it.
+    fn shown_of<'py>(&self, py: Python<'py>, handed: &Handed) -> PyResult<Bound<'py, PyTuple>> {
+        let Handed {
+            job,
+            is_chosen,
+            broke,
+        } = handed;
+        let program = self.program.get();
+        let inputs = program.shown_inputs(py, &job.inputs)?;
+        let outputs = program.shown().returned(py, &job.outputs)?;
+        let now = match &job.now {
+            Some(now) => Some(to_python(py, &program.shapes().of(py, &Type::Timestamp), now)?),
+            None => None,
+        };
+        (inputs, outputs, job.python, is_chosen, broke.as_deref(), now).into_pyobject(py)
     }
 
     fn key(&self) -> FingerprintKey {

@@ -134,9 +134,10 @@ pub(crate) fn tier_counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(found)
 }
 
+/// Waits without Python's lock: another thread that forks has what is waited for, and wants that one to go on.
 #[pyfunction]
-fn before_fork() {
-    tier::before_fork();
+fn before_fork(py: Python<'_>) {
+    py.detach(tier::before_fork);
 }
 
 #[pyfunction]
