@@ -48,7 +48,10 @@ impl Route {
         match mode {
             PYTHON_ONLY => Lot::Python,
             DIRECT_ONLY if self.draw() >= self.sample.load(Ordering::Relaxed) => Lot::Direct,
-            SHADOW_DIRECT | DUAL_VERIFY | DIRECT_ONLY => {
+            // No coin for the sample: it is all that guards answers which nobody compares, and a flood of another node,
+            // which is only watched, must not thin it out.
+            DIRECT_ONLY => Lot::Followed,
+            SHADOW_DIRECT | DUAL_VERIFY => {
                 super::count(&self.asked);
                 let admission = self.admission.load(Ordering::Relaxed);
                 if admission != u64::MAX && self.draw() >= admission {
