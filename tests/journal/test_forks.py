@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.journal.helpers import begun, end, event, in_child, intent, result
-from vesper.journal import sqlite_store
+from tests.support.striking import is_free, strikes, within
+from vesper.journal import sqlite_file, sqlite_store
 from vesper.journal.audit import verify_audit
 from vesper.journal.journal import Fenced, Journal, JournalError, open_journal
+from vesper.migration.stores.store import StoreError, open_store
 
 
 def test_parent_and_child_write_side_by_side(journal: Journal) -> None:
@@ -162,3 +164,53 @@ def test_a_child_of_a_parent_that_could_not_let_go_says_so(tmp_path: Path, monke
         assert in_child(child) == 0
     begun(journal, "run-c")
     journal.close()
+
+
+def test_of_two_threads_that_fork_neither_lets_go_of_what_the_other_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "_FORK_SECONDS", 0.05)
+    journal = open_journal(f"sqlite:{tmp_path / 'journal.db'}")
+    begun(journal, "run-a")
+    here = journal._store._here  # type: ignore[attr-defined]
+
+    def forks() -> None:
+        sqlite_file._before_fork()
+        sqlite_file._after_fork_in_parent()
+
+    sqlite_file._before_fork()
+    try:
+        within(forks)
+        assert here.lock.locked()
+        assert here.reading_lock.locked()
+    finally:
+        sqlite_file._after_fork_in_parent()
+    within(forks)
+    assert is_free(here.lock)
+    assert is_free(here.reading_lock)
+    begun(journal, "run-b")
+    journal.close()
+
+
+def test_who_is_struck_while_he_writes_lets_others_write(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:{tmp_path / 'migration.db'}")
+    store.versions()
+    file = store._place  # type: ignore[attr-defined]
+
+    def write() -> None:
+        with file.writing() as transaction:
+            transaction.rows("SELECT 1")
+
+    for moment in strikes(write):
+        assert is_free(file._here.turn), moment
+        assert is_free(file._here.lock), moment
+    write()
+    store.close()
+
+
+def test_a_signal_handler_that_strikes_who_writes_is_refused(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:{tmp_path / 'migration.db'}")
+    file = store._place  # type: ignore[attr-defined]
+    with file.writing(), pytest.raises(StoreError, match="a signal handler cannot write"), file.writing():
+        pass
+    store.close()

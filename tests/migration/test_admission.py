@@ -50,18 +50,37 @@ def test_one_in_a_thousand_is_followed_however_busy_it_is() -> None:
     assert admission.chance == 0.001
 
 
-def test_it_recovers_at_once_and_when_nobody_asks() -> None:
+def test_it_recovers_at_once() -> None:
     clock = Clock()
     admission = Admission(0.25, 1_000, clock)
     told: list[float] = []
     admission.listeners.append(told.append)
     assert second(admission, clock, 1_000, 0.1) < 1.0
     assert second(admission, clock, 10, 0.001) == 1.0
-    assert second(admission, clock, 1_000, 0.1) < 1.0
+    assert told[1] == 1.0
+
+
+def test_a_pause_does_not_make_following_cheaper() -> None:
+    clock = Clock()
+    admission = Admission(0.25, 1_000, clock)
+    busy = second(admission, clock, 1_000, 0.1)
+    for _ in range(10):
+        clock.now += 1.0
+        admission.adjust()  # nothing was asked
+    assert admission.chance == busy < 1.0
+
+
+def test_a_few_requests_of_which_none_was_followed_raise_it_again() -> None:
+    """What they would have cost is known from before."""
+    clock = Clock()
+    admission = Admission(0.001, 1_000, clock)
+    for _ in range(30):
+        second(admission, clock, 100_000, 0.001)
+    assert admission.chance == 0.001
+    admission.fed(1, 0, 0.0)
     clock.now += 1.0
-    admission.adjust()  # nothing was asked
+    admission.adjust()
     assert admission.chance == 1.0
-    assert told[1::2] == [1.0, 1.0]
 
 
 def test_a_window_is_a_second() -> None:

@@ -11,7 +11,7 @@ from vesper.engines.direct_engine import DirectEngine
 from vesper.migration.apart.enumeration import Domain, NotEnumerable, Position, domain_of, enumerate_all, run_part
 from vesper.migration.apart.rerun import Pair
 from vesper.migration.compare.comparator import Comparator
-from vesper.migration.compare.reports import Disagreement, Fault, Lost
+from vesper.migration.compare.reports import Disagreement, Fault, Lost, Report
 from vesper.migration.decide.controller import step
 from vesper.migration.decide.modes import Mode
 from vesper.migration.decide.state import Enumerated, State, Tick
@@ -185,9 +185,11 @@ def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.Monkey
     asked: list[tuple[int, int]] = []
     seen: list[tuple[int, int]] = []
 
-    def run(start: int, count: int) -> Lost | None:
+    pair = Pair(TWO_ENUMS, Comparator(TWO_ENUMS))
+
+    def run(start: int, count: int) -> Report:
         asked.append((start, count))
-        return Lost("the helper died") if len(asked) == 2 else None
+        return Lost("the helper died") if len(asked) == 2 else run_part(pair, domain, start, count, KEY)
 
     assert isinstance(enumerate_all(domain, "e", run, position), Lost)
     assert enumerate_all(domain, "e", run, position, is_stopped=lambda: len(asked) == 3) is None

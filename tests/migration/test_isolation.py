@@ -23,8 +23,10 @@ from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
 from vesper.engines.outcome import EngineFault, LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine
+from vesper.migration.apart.asking import Busy, Unavailable
 from vesper.migration.apart.child import Child, _environment
-from vesper.migration.apart.isolation import Busy, IsolatedProgram, Unavailable, Workers, _Held
+from vesper.migration.apart.held import Held
+from vesper.migration.apart.isolation import IsolatedProgram, Workers
 from vesper.migration.apart.packed import asked_for, pack, pack_outcome
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.reports import Agreement, Disagreement
@@ -253,7 +255,7 @@ def test_what_is_no_step_is_a_fault_of_the_engine(
     workers: Workers, monkeypatch: pytest.MonkeyPatch, step: dict[str, object]
 ) -> None:
     """A process that went wrong may say anything. Nobody who leads, performs or compares meets it."""
-    monkeypatch.setattr(_Held, "ask", lambda *_: {"marks": [], "path": "", "fingerprint": 1, **step})
+    monkeypatch.setattr(Held, "ask", lambda *_: {"marks": [], "path": "", "fingerprint": 1, **step})
     found = DirectSide(IsolatedProgram(compiled(EFFECTS), workers), KEY, {}, NOON, None).advance(None)
     assert isinstance(found, Broke)
     assert found.is_fault
@@ -431,7 +433,7 @@ def test_nobody_is_given_the_answer_to_a_question_that_another_did_not_wait_for(
 
 def test_what_is_too_large_to_be_sent_is_no_fault(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     program = IsolatedProgram(ECHO, workers)
-    monkeypatch.setattr("vesper.migration.apart.isolation.MAX_MESSAGE", 1000)
+    monkeypatch.setattr("vesper.migration.apart.asking.MAX_MESSAGE", 1000)
     with pytest.raises(Unavailable, match="at most 1,000 bytes"):
         program.call({"word": "x" * 1000})
 

@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TypeVar
 
 import pytest
@@ -393,12 +394,11 @@ def test_a_flood_of_one_divergence_is_synced_once_and_told_in_few_words(
 def test_who_forked_is_woken_by_what_it_found(
     live: Live, migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Woken(threading.Event):
+    class Woken(SimpleQueue[None]):
         times = 0
 
-        def set(self) -> None:
+        def put(self, *_: object, **__: object) -> None:
             self.times += 1
-            super().set()
 
     its_own = Woken()
     monkeypatch.setattr(migration, "_wakes", its_own)  # as after a fork

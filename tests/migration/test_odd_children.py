@@ -3,27 +3,63 @@ callers notice none of it, and nothing is lost for good."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import threading
+import time
 from dataclasses import replace
-from typing import Any
+from datetime import timedelta
+from decimal import Decimal
+from queue import SimpleQueue
+from typing import Any, cast
 
 import pytest
 
 from tests.migration.pairs import KEY, Both, Noting, asks, at
-from tests.migration.test_isolation import paid
+from tests.migration.test_isolation import ECHO, is_there, paid, until
+from tests.support.nodes import ROOT
 from vesper.engines.engine import Blocked, Completion, Done, Request
+from vesper.engines.outcome import Returned
+from vesper.journal.typed_json import decode
+from vesper.migration.apart.asking import Busy, Unavailable, computed
+from vesper.migration.apart.bounds import MAX_NESTING, MAX_PARTS, what_is_wrong
 from vesper.migration.apart.child import Child, ChildDied, ChildLate
-from vesper.migration.apart.isolation import Busy, IsolatedProgram, Workers, _Held
-from vesper.migration.apart.packed import asked_for, pack_outcome
+from vesper.migration.apart.held import Held, Worker
+from vesper.migration.apart.isolation import IsolatedProgram, Workers
+from vesper.migration.apart.packed import (
+    asked_for,
+    message,
+    pack,
+    pack_outcome,
+    pack_request,
+    unpack,
+    unpack_outcome,
+)
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.reports import Fault, Lost, Report
+from vesper.migration.follow import elsewhere
 from vesper.migration.follow.admission import Admission
 from vesper.migration.follow.direct_side import Broke, DirectSide
 from vesper.migration.follow.follower import follow_transcript
 from vesper.migration.follow.followers import Followers, Following
+from vesper.spec.values import Value
 
 HELLO = b'{"do":"hello"}'
+
+
+def refuse(*_: object) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+class Nobody(Workers):
+    """For answers that no process gave."""
+
+    def take(self) -> Worker:
+        return cast("Worker", None)
+
+
+NOBODY = Nobody()
 
 
 def test_nobody_is_given_an_answer_that_was_sent_twice() -> None:
@@ -39,6 +75,151 @@ def test_an_answer_that_never_ends_is_not_waited_for() -> None:
     with pytest.raises(ChildLate):
         child.ask(HELLO, 0.2)
     assert not child.is_alive
+
+
+@pytest.mark.parametrize("how, why", [("long", "104,857,600 bytes"), ("many", "parts"), ("deep", "deep")])
+def test_an_answer_that_is_too_much_to_read_is_not_read(how: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vesper.migration.apart.child.decode", refuse)
+    child = Child("tests.migration.odd_child", how)
+    with pytest.raises(ChildDied, match=why):
+        child.ask(HELLO, 60)
+    assert not child.is_alive
+
+
+def test_what_stands_in_a_text_nests_nothing() -> None:
+    nested = b"[" * MAX_NESTING + b"]" * MAX_NESTING
+    assert what_is_wrong(nested) is None
+    assert what_is_wrong(b'["' + b"[{" * 1000 + b'\\"[",' + b"[]," * 1000 + b'"\\\\"]') is None
+    for wrong in (b"[" + nested + b"]", b'{"a":' * 1000 + b"0" + b"}" * 1000, b'["\\\\",' + nested + b"]", b"[" * 2000):
+        assert "deep" in (what_is_wrong(wrong) or "")
+
+
+_CLOSED = """
+import signal, time
+from vesper.migration.apart.child import Child, ChildDied
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+child = Child("tests.migration.odd_child", "closes")
+try:
+    while True:
+        child.send(b"{}")
+        time.sleep(0.01)
+except ChildDied:
+    print("told")
+"""
+
+
+def test_a_child_that_does_not_listen_kills_nobody() -> None:
+    """Servers that end themselves where nobody reads what they print have SIGPIPE as the system has it."""
+    command = [sys.executable, "-c", _CLOSED]
+    found = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (found.returncode, found.stdout) == (0, "told\n"), found.stderr
+
+
+def test_what_a_child_started_ends_with_it() -> None:
+    child = Child("tests.migration.odd_child", "family")
+    started = child.ask(HELLO, 60)
+    assert is_there(started)
+    child.close()
+    assert until(lambda: not is_there(started))
+
+
+def test_a_child_that_ends_is_missed_though_what_it_started_has_its_pipe() -> None:
+    child = Child("tests.migration.odd_child", "family")
+    started = child.ask(HELLO, 60)
+    with pytest.raises(ChildDied, match="status 3"):
+        child.ask(HELLO, 600)
+    assert until(lambda: not is_there(started))
+
+
+_STARTER = """
+import sys
+from vesper.migration.apart.child import Child
+child = Child("tests.migration.odd_child", "family")
+print(child.ask(b"{}", 60), child.pid, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_what_a_child_started_does_not_outlive_who_started_the_child() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _STARTER], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        pids = [int(each) for each in process.stdout.readline().split()]
+        assert all(map(is_there, pids))
+        process.kill()
+        process.wait()
+        assert until(lambda: not any(map(is_there, pids)))
+
+
+# -- values that the language does not have -------------------------------------------------------
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+BEYOND: dict[str, object] = {
+    "a decimal of a billion digits": Decimal("1E+1000000000"),
+    "a decimal of a billion places": Decimal("1E-1000000000"),
+    "more digits than there are": Decimal("1" * 1001),
+    "a great many digits": Decimal("1" * 1_000_000),
+    "no number": Decimal("sNaN"),
+    "a whole number of 65 bits": 1 << 64,
+    "a text": "x" * 10_000_001,
+    "bytes": bytes(10_000_001),
+    "a list": [0] * 1_000_001,
+    "a list in lists": nested(60),
+    "a duration": timedelta(days=4_000_000),
+}
+
+
+@pytest.mark.parametrize("value", BEYOND.values(), ids=list(BEYOND))
+@pytest.mark.parametrize("where", ["outcome", "request", "mark"])
+def test_a_value_over_the_limits_is_a_fault_of_the_engine(
+    monkeypatch: pytest.MonkeyPatch, value: object, where: str
+) -> None:
+    node, transcript = paid()
+    done = pack_outcome(transcript.outcome)
+    answer: dict[str, object] = {"marks": [], "path": "", "fingerprint": 1}
+    match where:
+        case "outcome":
+            answer["outcome"] = pack_outcome(Returned({"result": cast("Value", value)}))
+        case "request":
+            arguments = {"a": cast("Value", value)}
+            answer["request"] = pack_request(replace(transcript.exchanges[0].request, arguments=arguments))
+        case "mark":
+            answer |= {"outcome": done, "marks": [[0, pack(value)]]}
+    monkeypatch.setattr(Held, "ask", lambda *_: answer)
+    found = DirectSide(IsolatedProgram(node, NOBODY), KEY, {}, transcript.now, None).advance(None)
+    assert isinstance(found, Broke)
+    assert found.is_fault
+    assert "ValueError" in found.what
+
+
+def test_values_at_the_limits_are_taken() -> None:
+    values: dict[str, Any] = {
+        "digits": Decimal("-" + "1" * 1000), "places": Decimal("1E-1000"), "both": Decimal("1" * 1000).scaleb(-1000),
+        "zero": Decimal("0.00"), "most": (1 << 63) - 1, "least": -(1 << 63), "deep": nested(32),
+        "long": timedelta(days=3_652_059),
+    }  # fmt: skip
+    assert unpack_outcome(decode(message(pack_outcome(Returned(values))))) == Returned(values)
+    with pytest.raises(ValueError, match="nested"):
+        unpack(nested(300))
+
+
+def test_an_answer_that_is_too_large_is_not_sent_and_no_fault() -> None:
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    program = IsolatedProgram(ECHO, workers)
+    with pytest.raises(Unavailable, match="parts"):
+        program.call({"word": "," * (MAX_PARTS + 1)})
+    assert program.call({"word": "fine"}) == Returned({"result": "fine"})
+    workers.close()
 
 
 # -- requests on the word of the direct engine alone ----------------------------------------------
@@ -108,7 +289,7 @@ def test_who_has_not_asked_cannot_say_that_it_did(monkeypatch: pytest.MonkeyPatc
     for letters in ("", "0" * 64, asked_for(replace(transcript.exchanges[0].request, key="another"))):
         told = {**answer, "paths": [[letters, ""] for _ in transcript.exchanges]}
         with monkeypatch.context() as patch:
-            patch.setattr(_Held, "ask", lambda *_, told=told: told)
+            patch.setattr(Held, "ask", lambda *_, told=told: told)
             assert isinstance(follow_transcript(program, transcript, Comparator(node), KEY), Fault)
     workers.close()
 
@@ -135,11 +316,106 @@ def test_a_worker_that_said_nonsense_is_free_at_once(monkeypatch: pytest.MonkeyP
     workers.close()
 
 
+# -- how long it computed -------------------------------------------------------------------------
+
+
+def test_a_worker_says_how_long_it_computed() -> None:
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    node, transcript = paid()
+    program = IsolatedProgram(node, workers)
+    elsewhere.spent()
+    began = time.monotonic()
+    for script in (transcript.exchanges, ()):
+        side = DirectSide(program, KEY, transcript.inputs, transcript.now, None, script=script)
+        assert isinstance(side.advance(None), Blocked)
+        for exchange in transcript.exchanges:
+            assert not isinstance(side.advance(exchange), Broke)
+    assert IsolatedProgram(ECHO, workers).call({"word": "x" * 1_000_000}) == Returned({"result": "x" * 1_000_000})
+    assert 0 < elsewhere.spent() <= time.monotonic() - began
+    assert elsewhere.spent() == 0
+    workers.close()
+
+
+def test_what_others_spent_is_counted_by_thread() -> None:
+    elsewhere.spent()
+    found: list[float] = []
+
+    def another() -> None:
+        elsewhere.spend(1.0)
+        elsewhere.spend(0.5)
+        found.extend((elsewhere.spent(), elsewhere.spent()))
+
+    thread = threading.Thread(target=another)
+    thread.start()
+    thread.join()
+    assert found == [1.5, 0]
+    assert elsewhere.spent() == 0
+
+
+@pytest.mark.parametrize("told", [None, "1", True, -1, 1.0, [1]], ids=repr)
+def test_no_time_that_a_worker_says_is_more_than_was_waited(told: Any) -> None:
+    assert computed({"cpu": 1500}, 60.0) == 0.0015
+    assert computed({"cpu": 10**400}, 0.25) == 0.25
+    with pytest.raises(ValueError, match="how long"):
+        computed({"cpu": told}, 1.0)
+
+
+# -- workers that nobody has any more -------------------------------------------------------------
+
+
+def test_who_abandons_for_ever_has_none_started_for_ever() -> None:
+    workers = Workers(size=1, most_deaths=1)
+    said: list[str] = []
+
+    def is_given_up() -> bool:
+        try:
+            workers.abandon(workers.take())
+        except Busy as error:
+            said.append(str(error))
+        return "no more are started" in (said or [""])[-1]
+
+    assert until(is_given_up)
+    assert workers.pids() == []
+    workers.close()
+
+
+def test_one_that_somebody_takes_while_they_are_closed_is_not_missed() -> None:
+    class Taken(SimpleQueue[Any]):
+        """The last one goes to somebody else, after it was seen."""
+
+        def empty(self) -> bool:
+            return False
+
+    workers = Workers(size=1)
+    workers._idle = Taken()
+    workers.close()
+
+
+def test_one_that_comes_back_after_they_were_closed_is_closed() -> None:
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    worker = workers.take()
+    workers.close()
+    workers.give_back(worker)
+    assert worker.child._is_closed
+
+
+def test_a_worker_comes_back_when_nobody_has_what_held_it() -> None:
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    held = Held(workers)
+    with pytest.raises(Busy):
+        Held(workers)
+    del held
+    workers.give_back(workers.take())
+    workers.close()
+
+
 # -- a system that has no more --------------------------------------------------------------------
-
-
-def refuse(*_: object) -> None:
-    raise RuntimeError("can't start new thread")
 
 
 def test_a_worker_is_started_later_where_no_thread_could_be(monkeypatch: pytest.MonkeyPatch) -> None:

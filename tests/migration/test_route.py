@@ -188,6 +188,19 @@ def test_the_sample_of_direct_only_is_about_as_large_as_it_should_be(tmp_path: P
     here.routes.close()
 
 
+def test_the_sample_of_direct_only_is_followed_however_busy_the_process_is(tmp_path: Path) -> None:
+    here = Here(tmp_path, sample="5%")
+    put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
+    here.way_in._route.admit(0.0)
+    for _ in range(1000):
+        here.node.call(payment())
+    here.way_in._route.wait(60.0)
+    sampled = here.served()["direct_only/python"]
+    here.told()
+    assert state_of(here.routes, here.program).compared == 120_000 + sampled > 120_000
+    here.routes.close()
+
+
 def test_requests_that_are_not_admitted_run_on_python_alone(here: Here) -> None:
     here.way_in._route.admit(0.25)
     for number in range(2000):

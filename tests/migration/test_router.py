@@ -152,6 +152,15 @@ def test_in_direct_only_a_proven_path_runs_on_the_direct_engine_alone(here: Here
     assert here.program.call(payment()) == here.python.call(payment())
 
 
+def test_the_sample_is_followed_however_busy_the_process_is(here: Here) -> None:
+    put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
+    here.program.chooser.draw = lambda: 0.0  # in the sample
+    here.program.chooser.admits = lambda: False
+    here.program.call(payment())
+    here.told()
+    assert state_of(here.routes, here.program).compared == 120_001
+
+
 def test_in_direct_only_the_sample_finds_a_lie_and_its_path_is_compared_from_then_on(here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
     here.program.chooser.draw = lambda: 0.0  # in the sample

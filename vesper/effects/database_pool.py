@@ -70,25 +70,29 @@ class Pool(Generic[_Connection]):
         _pools.add(self)  # type: ignore[arg-type]  # a pool of anything is looked at as one of objects
 
     def _reset(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        """Entered itself: an exception of a signal handler that strikes in `_changed`, which is Python, would leave it
+        taken."""
+        self._changed = threading.Condition(self._lock)
         self._idle: list[_Connection] = []
         self._taken = 0
         self._generation = 0
-        self._is_forking = False
+        self._forking: set[int] = set()
+        """The threads that fork now: of two at a time, the first to be done must not let others at the file."""
 
     def before_fork(self) -> None:
         if not self._closes_before_fork:
             return
-        with self._changed:
-            self._is_forking = True
+        with self._lock:
+            self._forking.add(threading.get_ident())
             self._changed.wait_for(lambda: self._taken == 0, _SECONDS_BEFORE_FORK)
             idle, self._idle = self._idle, []
         for each in idle:
             self._close(each)
 
     def after_fork_in_parent(self) -> None:
-        with self._changed:
-            self._is_forking = False
+        with self._lock:
+            self._forking.discard(threading.get_ident())
             self._changed.notify_all()
 
     def after_fork_in_child(self) -> None:
@@ -102,37 +106,44 @@ class Pool(Generic[_Connection]):
         if self._is_refused:
             text = f"this process was forked while {self._called} was in use, which SQLite does not survive"
             raise EffectFailed("unavailable", f"{text}; fork before it is used, or start processes with `spawn`")
-        with self._changed:
-            if not self._changed.wait_for(self._has_room, max(deadline.left(), 0)):
-                text = f"all {self._size} connections of {self._called} were in use for {deadline.seconds:g} s"
-                raise EffectFailed("unavailable", f"{text}; raise `pool_size`, or do less at once")
-            self._taken += 1
-            if self._idle:
-                return self._idle.pop(), True
+        connection: _Connection | None = None
+        is_counted = False
         try:
-            return self._open(deadline), False
+            with self._lock:
+                if not self._changed.wait_for(self._has_room, max(deadline.left(), 0)):
+                    text = f"all {self._size} connections of {self._called} were in use for {deadline.seconds:g} s"
+                    raise EffectFailed("unavailable", f"{text}; raise `pool_size`, or do less at once")
+                self._taken += 1
+                is_counted = True
+                if self._idle:  # in steps between which no signal handler runs: it would be nobody's
+                    connection = self._idle[-1]
+                    del self._idle[-1]
+            return (self._open(deadline), False) if connection is None else (connection, True)
         except BaseException:
-            self._one_less()
+            if connection is not None:
+                self.drop(connection)
+            elif is_counted:
+                self._one_less()
             raise
 
     def _has_room(self) -> bool:
-        return not self._is_forking and (bool(self._idle) or self._taken < self._size)
+        return not self._forking and (bool(self._idle) or self._taken < self._size)
 
     def another(self, deadline: Deadline, instead_of: _Connection) -> _Connection:
         """A new connection for one that turned out to be dead; those that wait with it are no better. Where it cannot
         be opened, the caller still has the dead one to `drop`."""
-        with self._changed:
+        with self._lock:
             dead, self._idle = [*self._idle, instead_of], []
         for each in dead:
             self._close(each)
         return self._open(deadline)
 
     def give_back(self, connection: _Connection, generation: int) -> None:
-        with self._changed:
+        with self._lock:
             is_current = generation == self._generation
             if is_current:
-                self._idle.append(connection)
                 self._taken -= 1
+                self._idle.append(connection)
                 self._changed.notify_all()
         if not is_current:
             self.drop(connection)
@@ -144,7 +155,7 @@ class Pool(Generic[_Connection]):
             self._one_less()
 
     def _one_less(self) -> None:
-        with self._changed:
+        with self._lock:
             self._taken -= 1
             self._changed.notify_all()
 
@@ -155,7 +166,7 @@ class Pool(Generic[_Connection]):
 
     def close(self) -> None:
         """Closes what waits; what is in use is closed when it comes back."""
-        with self._changed:
+        with self._lock:
             idle, self._idle = self._idle, []
             self._generation += 1
         for each in idle:

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from time import time_ns
+from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Protocol, Self
 from weakref import WeakSet
 
@@ -151,8 +151,10 @@ class Host:
         self._lock = threading.RLock()
         self._quiet = threading.Condition(self._lock)
         self._when_quiet: list[Callable[[], None]] = []
-        self._active = 0
-        """Runs that were accepted and have not come back, those that wait for a worker among them."""
+        self._active: dict[object, int] = {}
+        """Runs that were accepted and have not come back, those that wait for a worker among them, each with the thread
+        that it is in. One goes in a single step, without a lock: a run that a signal handler strikes while it ends must
+        not count for ever."""
         self._running: dict[str, Running] = {}
         self._workers: ThreadPoolExecutor | None = None
         every = self.config.journal.lease / 3
@@ -217,11 +219,13 @@ class Host:
     ) -> Ran:
         """Runs a node to its end. Raises `JournalError` where the journal cannot be written, and `InDoubt` where a
         step came to what nobody knows; `HostClosed` where the Host was closed."""
-        self._enter()
+        entry = object()
         try:
+            self._enter(entry, threading.get_ident())
             return self._run(prepared, inputs, now, limits, on_begun)
         finally:
-            self._leave()
+            self._active.pop(entry, None)
+            self._left()
 
     def _run(  # what a kind of Host does otherwise stands here: `run` and `arun` both come this way
         self,
@@ -277,13 +281,19 @@ class Host:
                 running.is_cancelled = True
 
         context = contextvars.copy_context()
-        self._enter()
+        entry = object()
+
+        def leave(_: object = None) -> None:
+            self._active.pop(entry, None)
+            self._left()
+
         try:
+            self._enter(entry)
             job = self._pool().submit(context.run, self._run, prepared, inputs, now, limits, note)
+            job.add_done_callback(leave)
         except BaseException:
-            self._leave()
+            leave()
             raise
-        job.add_done_callback(lambda _: self._leave())
         try:
             return await asyncio.shield(asyncio.wrap_future(job))
         except asyncio.CancelledError:
@@ -294,17 +304,19 @@ class Host:
             job.add_done_callback(_said)
             raise
 
-    def _enter(self) -> None:
+    def _enter(self, entry: object, thread: int = 0) -> None:
         with self._lock:
             if self._is_closed:
                 raise HostClosed("the Host was closed: it runs nothing more. Make another one")
-            self._active += 1
+            self._active[entry] = thread
 
-    def _leave(self) -> None:
+    def _left(self) -> None:
+        """A run has left; where it was the last one, that is said."""
+        if self._active:
+            return
         then: list[Callable[[], None]] = []
-        with self._quiet:
-            self._active -= 1
-            if self._active == 0:
+        with self._lock:
+            if not self._active:
                 self._quiet.notify_all()
                 then, self._when_quiet = self._when_quiet, then
         for each in then:
@@ -312,14 +324,14 @@ class Host:
 
     def lull(self, seconds: float) -> bool:
         """Waits so long, at most, for a moment in which no run is under way; whether there is one."""
-        with self._quiet:
-            return self._quiet.wait_for(lambda: self._active == 0, seconds)
+        with self._lock:
+            return self._quiet.wait_for(lambda: not self._active, seconds)
 
     def when_quiet(self, then: Callable[[], None]) -> bool:
         """Calls it once, in the thread of the run that ends last, when no run is under way any more; False where none
         is, and then it is not called."""
         with self._lock:
-            if self._active == 0:
+            if not self._active:
                 return False
             if then not in self._when_quiet:  # a Host may never be quiet, and be asked often
                 self._when_quiet.append(then)
@@ -341,11 +353,11 @@ class Host:
         mistake: Exception | None = None
         if on_begun is not None:
             on_begun(running)
-        with self._lock:
-            self._running[run.execution] = running
-            _OURS[run.execution] = self.journal.owner
-        self.start()
         try:
+            with self._lock:
+                self._running[run.execution] = running
+                _OURS[run.execution] = self.journal.owner
+            self.start()
             try:
                 outcome = running.go(
                     prepared.program.start(inputs, now, limits_of_run(limits, policy), is_traced=False), inputs
@@ -415,11 +427,13 @@ class Host:
 
     def resume(self, execution: str, engine: str | None = None) -> Recovered:
         """Finishes one run. Raises `NotTaken` where somebody else works on it, or it has ended."""
-        self._enter()
+        entry = object()
         try:
+            self._enter(entry, threading.get_ident())
             return self._resume(execution, engine)
         finally:
-            self._leave()
+            self._active.pop(entry, None)
+            self._left()
 
     def _resume(self, execution: str, engine: str | None) -> Recovered:
         recorded = self.journal.read(execution)
@@ -530,13 +544,15 @@ class Host:
         """Takes no more runs, waits for those that are under way, and lets go of connections. Runs that have not come
         back after `timeout` seconds are left to recovery."""
         me = threading.get_ident()
-        with self._quiet:
+        with self._lock:
             if any(each.thread == me for each in self._running.values()):
                 raise RuntimeError("an effect cannot close the Host that performs it")
+            if me in self._active.values():
+                raise RuntimeError("a run cannot close its Host, nor can a signal handler that strikes it")
             self._is_closed = True
             # Leases are renewed as long as anything runs.
-            if not self._quiet.wait_for(lambda: self._active == 0, timeout):
-                _log.warning("%s runs have not ended; they are left to recovery", self._active)
+            if not self._is_quiet_within(timeout):
+                _log.warning("%s runs have not ended; they are left to recovery", len(self._active))
                 return
         if self.before_close is not None:
             self.before_close()
@@ -548,6 +564,16 @@ class Host:
         self._performers.close()
         if self._journal is not None and self._owns_journal:
             self._journal.close()
+
+    def _is_quiet_within(self, seconds: float | None) -> bool:
+        """Looks by itself now and then: the last run may have been interrupted before it said that it has ended."""
+        until = None if seconds is None else monotonic() + seconds
+        while True:
+            left = _LOOK if until is None else until - monotonic()
+            if self._quiet.wait_for(lambda: not self._active, min(left, _LOOK)):
+                return True
+            if left <= 0:
+                return False
 
     def __enter__(self) -> Self:
         return self
@@ -573,6 +599,8 @@ class Host:
             _log.warning("nodes that change things are journalled where it may not last: %s", reason)
 
 
+_LOOK = 1.0
+"""Seconds between two looks whether anything runs, where nobody says that it has ended."""
 _HOUR_NS = 3_600_000_000_000
 _HOSTS: WeakSet[Host] = WeakSet()
 _OURS: dict[str, str] = {}

@@ -49,7 +49,7 @@ class MigrationSettings:
     """Seconds between two looks at the store."""
     hold: float = 60.0
     """Seconds for which the last mode that is known holds where the store is away; then Python runs alone."""
-    follow_cpu: float = 0.25
+    follow_cpu: float = 0.05
     """The share of one processor that followers may use."""
     follow_memory: int = 64 << 20
     """Bytes for what waits to be followed."""

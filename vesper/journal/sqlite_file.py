@@ -30,6 +30,9 @@ class Connections:
     """What belongs to one process: a writer and a reader."""
 
     def __init__(self) -> None:
+        self.turn = threading.RLock()
+        """Taken before `lock` by who waits for a while only. Its owner is known, so that an exception which strikes
+        when he has just got it does not leave it taken. The others are entered in C, where nothing strikes."""
         self.lock = threading.Lock()
         self.writer: sqlite3.Connection | None = None
         self.level = ""
@@ -101,21 +104,32 @@ class SqliteFile:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
+        """One thread of the process writes at a time."""
         here = self._here
-        with self._turn(here):
-            try:
-                connection = here.writer or self._open(here)
-                self._check_file(here)
-                set_level(here, connection, "FULL")
-                connection.execute("BEGIN IMMEDIATE")
+        if here.turn._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks
+            raise self._error(f"{self._path}: a signal handler cannot write the {self.what} while its thread does")
+        try:
+            if not here.turn.acquire(timeout=self._turn_seconds):
+                raise self._error_of_turn()
+            with here.lock:
                 try:
-                    yield SqliteTransaction(connection)
-                    connection.execute("COMMIT")
-                finally:
-                    roll_back(connection)
-            except sqlite3.Error as error:
-                self._abandon(here, error)
-                raise self._error_of(error) from error
+                    connection = here.writer or self._open(here)
+                    self._check_file(here)
+                    set_level(here, connection, "FULL")
+                    connection.execute("BEGIN IMMEDIATE")
+                    try:
+                        yield SqliteTransaction(connection)
+                        connection.execute("COMMIT")
+                    finally:
+                        roll_back(connection)
+                except sqlite3.Error as error:
+                    self._abandon(here, error)
+                    raise self._error_of(error) from error
+        finally:
+            try:  # noqa: SIM105  # `suppress` is Python, and a signal handler may strike there first
+                here.turn.release()
+            except RuntimeError:
+                pass  # he never had it
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -140,16 +154,6 @@ class SqliteFile:
         here = self._here
         with here.lock, here.reading_lock:
             _close(here)
-
-    @contextmanager
-    def _turn(self, here: Connections) -> Iterator[None]:
-        """One thread of the process writes at a time."""
-        if not here.lock.acquire(timeout=self._turn_seconds):
-            raise self._error_of_turn()
-        try:
-            yield
-        finally:
-            here.lock.release()
 
     # -- opening ----------------------------------------------------------------------------------
 
@@ -292,22 +296,32 @@ def _close(here: Connections) -> None:
 # -- forks ----------------------------------------------------------------------------------------
 
 _FILES: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
-_forking: list[tuple[SqliteFile, bool, bool]] = []
+
+
+class _Forking(threading.local):
+    """What this thread holds while it forks; another may fork at the same time."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[SqliteFile, bool, bool]] = []
+
+
+_forking = _Forking()
 
 
 def _before_fork() -> None:
-    for file in list(_FILES):
+    """All threads that fork take what they need in the same order, so that none waits for another that waits for it."""
+    for file in sorted(_FILES, key=id):
         here = file._here
         has_writer = here.lock.acquire(timeout=_FORK_SECONDS)
         has_reader = here.reading_lock.acquire(timeout=_FORK_SECONDS)
         if has_writer and has_reader:
             _close(here)
-        _forking.append((file, has_writer, has_reader))
+        _forking.held.append((file, has_writer, has_reader))
 
 
 def _after_fork_in_parent() -> None:
-    while _forking:
-        file, has_writer, has_reader = _forking.pop()
+    while _forking.held:
+        file, has_writer, has_reader = _forking.held.pop()
         if has_reader:
             file._here.reading_lock.release()
         if has_writer:
@@ -315,8 +329,8 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    while _forking:
-        file, has_writer, has_reader = _forking.pop()
+    while _forking.held:
+        file, has_writer, has_reader = _forking.held.pop()
         inherited = file._here
         file._here = file._connections()
         if not (has_writer and has_reader):

@@ -11,11 +11,14 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -23,15 +26,19 @@ from weakref import WeakSet
 import vesper
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode
+from vesper.migration.apart.bounds import MAX_ANSWER, what_is_wrong
 
 OUT_OF_MEMORY = 86
 """The status of a child that met its limit on memory in Python; in Rust it aborts."""
 MAX_MESSAGE = 128 << 20
+"""Bytes of a question; an answer has fewer (`bounds`)."""
 HEADER = struct.Struct(">IQ")
 """The length of a message, and the number of the question."""
 _PART = 1 << 20
 _READ = 1 << 16
 """As much as a pipe holds."""
+_LOOK = 1000.0
+"""Milliseconds between two looks at whether a child still runs, while nothing comes from it."""
 _TOLD = 2000
 _SAID = "; it said: "
 _PATIENCE = 8
@@ -57,37 +64,36 @@ class Child:
     """One process. One thread at a time may ask it."""
 
     def __init__(self, module: str, *arguments: str) -> None:
-        try:
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the child
-        except OSError as error:
-            raise ChildDied(f"what it says could not be kept: {error}") from None
-        try:
-            life, self._life = os.pipe()
-        except OSError as error:
-            self._errors.close()
-            raise ChildDied(f"no pipe could be made: {error}") from None
-        try:
-            self._process = subprocess.Popen(
-                [_interpreter(), "-P", "-m", module, str(life), *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                pass_fds=(life,),
-                start_new_session=True,  # what is typed at a terminal is not meant for it
-                bufsize=0,
-                env=_environment(),
-            )
-        except OSError as error:
-            os.close(self._life)
-            self._errors.close()
-            raise ChildDied(f"no process could be started: {error}") from None
-        finally:
-            os.close(life)
-        assert self._process.stdin is not None
+        with ExitStack() as unless_it_runs, ExitStack() as of_the_child:
+            try:
+                self._errors = unless_it_runs.enter_context(tempfile.TemporaryFile())
+                life, self._life = os.pipe()
+                of_the_child.callback(os.close, life)
+                unless_it_runs.callback(os.close, self._life)
+                # No pipe: one that the child closes kills a process that has SIGPIPE as the system has it.
+                self._to, questions = socket.socketpair()
+                unless_it_runs.enter_context(self._to)
+                of_the_child.enter_context(questions)
+                self._process: subprocess.Popen[bytes] = subprocess.Popen(
+                    [_interpreter(), "-P", "-m", module, str(life), *arguments],
+                    stdin=questions.fileno(),
+                    stdout=subprocess.PIPE,
+                    stderr=self._errors,
+                    pass_fds=(life,),
+                    # What is typed at a terminal is not meant for it; and what it starts is ended with it.
+                    start_new_session=True,
+                    bufsize=0,
+                    env=_environment(),
+                )
+            except OSError as error:
+                raise ChildDied(f"no process could be started: {error}") from None
+            unless_it_runs.pop_all()
         assert self._process.stdout is not None
-        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
-        os.set_blocking(self._to, False)
+        self._from = self._process.stdout.fileno()
+        self._to.setblocking(False)
         os.set_blocking(self._from, False)
+        self._ending = threading.RLock()
+        """A finaliser may end a child while the same thread does."""
         self._read_so_far = bytearray()
         """What came and was not asked for yet. To read the length of an answer and then the answer would let go of
         Python's lock twice, and each time whoever waits for it goes first."""
@@ -103,7 +109,7 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
-        return self._is_ours and self._process.poll() is None
+        return self._is_ours and not self._has_ended()
 
     @property
     def _is_ours(self) -> bool:
@@ -124,10 +130,10 @@ class Child:
         clock: _Clock | None = None
         while rest:
             try:
-                rest = rest[os.write(self._to, rest[:_PART]) :]
+                rest = rest[self._to.send(rest[:_PART], socket.MSG_NOSIGNAL) :]
             except BlockingIOError:
                 clock = clock or _Clock(self.pid, 5.0)
-                self._wait(self._to, select.POLLOUT, clock)
+                self._wait(self._to.fileno(), select.POLLOUT, clock)
             except OSError:
                 raise self._gone() from None
 
@@ -135,9 +141,9 @@ class Child:
         clock = _Clock(self.pid, seconds)
         self._read(HEADER.size, clock)
         length, number = HEADER.unpack_from(self._read_so_far)
-        if length > MAX_MESSAGE:
+        if length > MAX_ANSWER:
             self.close()
-            raise ChildDied(f"its answer says that it has {length:,} bytes, more than any has")
+            raise ChildDied(f"its answer says that it has {length:,} bytes, and {MAX_ANSWER:,} are the most")
         if number != self._number:
             self.close()
             raise ChildDied("its answer is not to the question that it was asked")
@@ -145,6 +151,9 @@ class Child:
         self._read(end, clock)
         text = bytes(self._read_so_far[HEADER.size : end])
         del self._read_so_far[:end]
+        if (wrong := what_is_wrong(text)) is not None:
+            self.close()
+            raise ChildDied(f"its answer is none: {wrong}")
         try:
             return decode(text)
         except JournalError as error:
@@ -155,16 +164,14 @@ class Child:
         """Ends the child, from any thread, and comes back when it is gone. Whoever waits for its answer finds out, and
         closes it: the pipes are that one's."""
         if self._is_ours:
-            self._process.kill()
-            self._process.wait()
+            self._end()
 
     def close(self) -> None:
         """Ends the child; comes back when it is gone."""
         if not self._is_ours:
             return
         self._is_closed = True
-        self._process.kill()
-        self._process.wait()
+        self._end()
         self._close_files()
 
     def forget(self) -> None:
@@ -173,9 +180,32 @@ class Child:
         self._process.returncode = 0  # it is nobody's business here
         self._close_files()
 
+    def _has_ended(self) -> bool:
+        """Without waiting for it: until somebody has, its number is that of no other process, and of no other group."""
+        if self._process.returncode is not None:
+            return True
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+
+    def _end(self) -> None:
+        """With all that it started: whatever is left would run on, and keep its pipes open."""
+        with self._ending:
+            if self._process.returncode is not None:
+                return
+            for kill in (os.killpg, os.kill):  # it may have left its group
+                with suppress(ProcessLookupError):
+                    kill(self.pid, signal.SIGKILL)
+            try:
+                _, status = os.waitpid(self.pid, 0)
+            except ChildProcessError:  # in a process that lets the system wait for its children
+                status = 0
+            self._process.returncode = os.waitstatus_to_exitcode(status)
+
     def _close_files(self) -> None:
         os.close(self._life)
-        for each in (self._process.stdin, self._process.stdout, self._errors):
+        for each in (self._to, self._process.stdout, self._errors):
             assert each is not None
             each.close()
 
@@ -199,21 +229,25 @@ class Child:
             if clock.is_over():
                 self.close()
                 raise ChildLate(f"it did not answer within {clock.seconds:g} s of computing, and was killed")
-            if poll.poll(max(1.0, clock.left() * 1000)):
+            if poll.poll(min(max(1.0, clock.left() * 1000), _LOOK)):
                 return
+            if self._has_ended() and not poll.poll(0):  # what it started may have its pipe
+                raise self._gone()
 
     def _gone(self) -> ChildDied:
         """It closed its end: it is dead, or about to be."""
-        try:
-            status = self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.close()
-            return ChildDied("it closed its pipe and did not end")
+        end = time.monotonic() + 5
+        while not self._has_ended():
+            if time.monotonic() > end:
+                self.close()
+                return ChildDied("it closed its pipe and did not end")
+            time.sleep(0.002)
+        self._end()
         self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, self._errors.tell() - _TOLD))
         said = self._errors.read().decode(errors="replace").strip()
         self.close()
-        return ChildDied(_how(status) + (f"{_SAID}{said}" if said else ""))
+        return ChildDied(_how(self._process.returncode) + (f"{_SAID}{said}" if said else ""))
 
 
 class _Clock:

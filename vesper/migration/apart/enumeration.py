@@ -30,6 +30,7 @@ from vesper.engines.outcome import Outcome
 from vesper.engines.path import conditions_of, conditions_of_marks
 from vesper.ir.nodes import Call, Expression, Field, Literal, Logical, Node, Now, Ref
 from vesper.migration.apart.rerun import Pair
+from vesper.migration.apart.shown import PartAgreed, word_of
 from vesper.migration.compare.comparator import Incomparable, Same
 from vesper.migration.compare.reports import Difference, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
@@ -276,16 +277,28 @@ def _of_two(pick: Callable[[int, int], int], one: int | None, other: int | None)
 # -- running it -----------------------------------------------------------------------------------
 
 
-def run_part(pair: Pair, domain: Domain, start: int, count: int, key: bytes) -> Report | None:
-    """Runs so many inputs, from this number on, on both engines; None where every single one agreed. The first that did
-    not is what comes back. Python is traced and the direct engine runs as it serves callers: outcomes are compared, and
-    the ways that conditions went."""
+def run_part(pair: Pair, domain: Domain, start: int, count: int, key: bytes) -> Report:
+    """Runs so many inputs, from this number on, on both engines; `PartAgreed` where every single one agreed. The first
+    that did not is what comes back. Python is traced and the direct engine runs as it serves callers: outcomes are
+    compared, and the ways that conditions went."""
+    words = bytearray()
     inputs: Iterator[dict[str, object]] = map(domain.at, range(start, min(start + count, domain.size)))
     for each in chain(domain.refused() if start == 0 else (), inputs):
         found = _run(pair, each, key)
         if found is not None:
             return found
-    return None
+        words += word_of(each)
+    return PartAgreed.on(bytes(words))
+
+
+def _is_shown(domain: Domain, start: int, count: int, report: Report | None) -> bool:
+    """Whether it says that those inputs were run, and were the same: that nothing is said against it is not enough."""
+    refused = list(domain.refused()) if start == 0 else []
+
+    def at(place: int) -> object:
+        return refused[place] if place < len(refused) else domain.at(start + place - len(refused))
+
+    return isinstance(report, PartAgreed) and report.is_of(len(refused) + min(count, domain.size - start), at)
 
 
 def _run(pair: Pair, inputs: dict[str, object], key: bytes) -> Report | None:
@@ -318,7 +331,8 @@ def _disagreement(side: DirectSide, how: Difference, transcript: Transcript, out
 
 
 RunPart: TypeAlias = Callable[[int, int], Report | None]
-"""Runs so many inputs from a number on: here (`run_part`), or in the helper process."""
+"""Runs so many inputs from a number on: here (`run_part`), or in the helper process. Only `PartAgreed` on these very
+inputs is agreement."""
 
 
 def enumerate_all(
@@ -337,10 +351,13 @@ def enumerate_all(
         if is_stopped():
             return None
         report = run(done, PART)
-        if report is not None:
-            if not isinstance(report, Lost):
-                position.clear()  # whatever is done about it, all of it is run again
+        if isinstance(report, Disagreement | Fault):
+            position.clear()  # whatever is done about it, all of it is run again
             return report
+        if isinstance(report, Lost):
+            return report
+        if not _is_shown(domain, done, PART, report):
+            return Lost("nobody says that these inputs were run on both engines")
         done = min(done + PART, domain.size)
         position.write(epoch, domain.size, done)
     progress(done, domain.size)

@@ -18,7 +18,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -31,6 +31,7 @@ from vesper.migration.apart import packed
 from vesper.migration.apart.child import MAX_MESSAGE, Child, ChildDied, ChildLate
 from vesper.migration.apart.packed import MOST_PROGRAMS
 from vesper.migration.apart.restarts import Restarts
+from vesper.migration.apart.shown import shown
 from vesper.migration.compare.reports import Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
 
@@ -40,7 +41,8 @@ _LOAD_SECONDS = 60.0
 _ALL: WeakSet[Helper] = WeakSet()
 
 Answer: TypeAlias = Future[Report | None]
-"""None where the records say nothing (`rerun.rerun`); of a part of an enumeration, where all of it agreed."""
+"""None where the records say nothing (`rerun.rerun`). It is never agreement; that of a part of an enumeration is
+`PartAgreed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,10 @@ class Helper:
         _ALL.add(self)
 
     def _begin_afresh(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        """Entered itself: an exception of a signal handler that strikes in `_changed`, which is Python, would leave it
+        taken. A handler that calls a node comes here while its thread has it."""
+        self._changed = threading.Condition(self._lock)
         self._tasks: deque[_Task] = deque()
         self._bytes = 0
         self._thread: threading.Thread | None = None
@@ -124,8 +129,12 @@ class Helper:
         key: bytes,
         *,
         is_recorded: bool = True,
+        then: Callable[[Answer], None] | None = None,
     ) -> Answer | None:
-        """An execution once more on both engines (`rerun.rerun`); None where it is not admitted."""
+        """An execution once more on both engines (`rerun.rerun`); None where it is not admitted. `then` is told of the
+        answer: who adds that himself shares a lock with the thread here, and may be interrupted while he has it."""
+        if self._is_closed or self.is_given_up:
+            return None
         try:
             records = packed.pack_transcript(transcript)
             question = packed.message(
@@ -133,7 +142,10 @@ class Helper:
             )
         except packed.Unsendable:
             return None
-        return self._admitted(_Task(known, question, Future(), transcript))
+        answer: Answer = Future()
+        if then is not None:
+            answer.add_done_callback(then)
+        return self._admitted(_Task(known, question, answer, transcript))
 
     def enumerate_part(self, known: Known, start: int, count: int, key: bytes) -> Answer | None:
         """Inputs of the domain of a node, by their numbers (`enumeration.run_part`)."""
@@ -144,9 +156,14 @@ class Helper:
     def is_closed(self) -> bool:
         return self._is_closed
 
+    @property
+    def is_given_up(self) -> bool:
+        """The child died too often: nothing is done any more in this process, and nobody need ask again."""
+        return self._restarts.is_given_up
+
     def close(self) -> None:
         """What waits is lost; comes back when the child is gone."""
-        with self._changed:
+        with self._lock:
             self._is_closed = True
             child, thread = self._child, self._thread
             self._changed.notify_all()
@@ -159,19 +176,27 @@ class Helper:
         """What waits is the business of the process that we were forked from."""
         self._begin_afresh()
 
+    def reopen(self) -> None:
+        """In a process that was forked while its parent closed it, which is the parent's end alone."""
+        self._is_closed = False
+
     def _admitted(self, task: _Task) -> Answer | None:
         size = len(task.question)
-        with self._changed:
+        with self._lock:
             is_full = len(self._tasks) >= self._most_tasks or self._bytes + size > min(self._most_bytes, MAX_MESSAGE)
-            if is_full or self._is_closed or self._restarts.is_given_up:
+            if is_full or self._is_closed or self.is_given_up:
                 return None
             if self._thread is None:
                 thread = threading.Thread(target=self._work, name="vesper-helper", daemon=True)
+                self._thread = thread  # before it starts: who comes here from a signal handler starts no second one
                 try:
                     thread.start()
                 except RuntimeError:  # the system has no more of them; the next task tries again
+                    self._thread = None
                     return None
-                self._thread = thread
+                except BaseException:
+                    self._thread = None  # where it has started all the same, it ends by itself
+                    raise
             self._tasks.append(task)
             self._bytes += size
             self._changed.notify_all()
@@ -180,6 +205,9 @@ class Helper:
     # -- in the thread ----------------------------------------------------------------------------
 
     def _work(self) -> None:
+        with self._lock:
+            if self._thread is not threading.current_thread():
+                return
         while (task := self._next()) is not None:
             if task.answer.set_running_or_notify_cancel():
                 task.answer.set_result(self._done(task))
@@ -187,7 +215,7 @@ class Helper:
 
     def _next(self) -> _Task | None:
         """The next task, when there is a child for it; None where there is no more to do."""
-        with self._changed:
+        with self._lock:
             while not self._is_closed:
                 wait = self._restarts.wait() if self._child is None else 0.0
                 if wait is None:
@@ -206,9 +234,11 @@ class Helper:
             if task.known.name not in self._loaded:
                 if len(self._loaded) >= MOST_PROGRAMS:
                     self._loaded.clear()
-                self._ask(child, task.known.load, _LOAD_SECONDS)
+                if self._ask(child, task.known.load, _LOAD_SECONDS) != {"loaded": True}:
+                    raise ValueError("the node was not loaded")
                 self._loaded.add(task.known.name)
-            return packed.unpack_report(self._ask(child, task.question, self._seconds)["report"])
+            report = packed.unpack_report(self._ask(child, task.question, self._seconds)["report"])
+            return shown(report, task.transcript)
         except _CouldNot as error:
             return Lost(f"the helper process could not do it: {error}")
         except ChildDied as error:
@@ -220,17 +250,19 @@ class Helper:
     def _ask(self, child: Child, question: bytes, seconds: float) -> Mapping[str, Any]:
         self._is_on_direct = False
         child.send(question)
-        while (said := child.receive(seconds)) == {"on": "direct"}:
+        said = child.receive(seconds)
+        if said == {"on": "direct"}:  # once: who says so again has no answer, and gets no more time for it
             self._is_on_direct = True
-        if "raised" in said:
-            raise _CouldNot(said["raised"])
+            said = child.receive(seconds)
+        if "raised" in said or "unfit" in said:
+            raise _CouldNot(said["raised"] if "raised" in said else said["unfit"])
         found: Mapping[str, Any] = said
         return found
 
     def _started(self) -> Child:
         if self._child is None:
             child = Child(self._module, str(self._memory_mib))
-            with self._changed:
+            with self._lock:
                 self._child, self._loaded = child, set()
                 if self._is_closed:
                     child.kill()
@@ -246,19 +278,19 @@ class Helper:
         return Lost(f"the helper process is gone: {error}")
 
     def _drop(self) -> None:
-        with self._changed:
+        with self._lock:
             child, self._child = self._child, None
             self._restarts.died()
         if child is not None:
             child.close()
 
     def _end(self) -> None:
-        with self._changed:
+        with self._lock:
             child, self._child = self._child, None
             tasks, self._tasks, self._bytes = list(self._tasks), deque(), 0
         if child is not None:
             child.close()
-        if self._restarts.is_given_up:
+        if self.is_given_up:
             _log.error("the helper process died too often: no more is started until this process starts anew")
         for task in tasks:
             if task.answer.set_running_or_notify_cancel():

@@ -7,6 +7,7 @@ another one drops the one before.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from vesper.migration.apart.serving import bound, live_as_long_as, serve
 from vesper.spec.values import Value
 
 MOST_PROGRAMS = 256
+_MEASURED = frozenset({"call", "start", "script", "advance"})
 
 
 class Worker:
@@ -36,11 +38,21 @@ class Worker:
         self._execution: Any = None
         self._has_path = False
         self._marks: list[tuple[int, Value]] = []
+        self._computed = time.process_time_ns()
+        """When the last answer was known."""
 
     def load(self, ir: bytes, callees: Sequence[bytes]) -> Any:
         return load_documents(ir, list(callees))
 
     def answer(self, question: Mapping[str, Any], say: Callable[[object], None]) -> object:
+        """With the processor time since the answer before: to read a question and to write an answer is part of it."""
+        found = self._guarded(question)
+        before, self._computed = self._computed, time.process_time_ns()
+        if question["do"] in _MEASURED:
+            found["cpu"] = (self._computed - before) // 1000
+        return found
+
+    def _guarded(self, question: Mapping[str, Any]) -> dict[str, object]:
         try:
             return self._answer(question)
         except MemoryError:
@@ -48,7 +60,7 @@ class Worker:
         except Exception as error:  # noqa: BLE001  # whatever it is, the caller's process is told
             return {"raised": type(error).__name__, "message": str(error)[:2000]}
 
-    def _answer(self, question: Mapping[str, Any]) -> object:
+    def _answer(self, question: Mapping[str, Any]) -> dict[str, object]:
         match question["do"]:
             case "hello":
                 return {"hello": True}
@@ -73,14 +85,14 @@ class Worker:
     def _program(self, question: Mapping[str, Any]) -> Any:
         return self._programs[question["program"]]
 
-    def _call(self, question: Mapping[str, Any]) -> object:
+    def _call(self, question: Mapping[str, Any]) -> dict[str, object]:
         program, (inputs, now, limits) = self._program(question), _arguments(question)
         if question["key"] is None:
             return {"outcome": pack_outcome(program.call(inputs, now, limits))}
         outcome, path, fingerprint = program.call_pathed(inputs, question["key"], now, limits)
         return {"outcome": pack_outcome(outcome), "path": path.hex(), "fingerprint": fingerprint}
 
-    def _start(self, question: Mapping[str, Any]) -> object:
+    def _start(self, question: Mapping[str, Any]) -> dict[str, object]:
         self._marks = []
         program, (inputs, now, limits) = self._program(question), _arguments(question)
         if question["key"] is None:
@@ -92,7 +104,7 @@ class Worker:
         self._execution = execution
         return self._step(execution.advance(()))
 
-    def _script(self, question: Mapping[str, Any]) -> object:
+    def _script(self, question: Mapping[str, Any]) -> dict[str, object]:
         """The execution on the records of another: as far as it asks for the very same, in one answer.
 
         From the first request that is not the same to the letter it is an execution as any other: whoever asked

@@ -15,8 +15,7 @@ import atexit
 import logging
 import os
 import threading
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -24,15 +23,17 @@ from weakref import WeakSet
 
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import all_callees
-from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer, Request
-from vesper.engines.outcome import EngineFault, Outcome
+from vesper.engines.engine import Limits, Observer
+from vesper.engines.outcome import Outcome
 from vesper.engines.path import Pathed, Point
 from vesper.migration.apart import packed
-from vesper.migration.apart.child import MAX_MESSAGE, Child, ChildDied
+from vesper.migration.apart.asking import Busy, Unavailable, fingerprint_of, outcome_of, point_of, question
+from vesper.migration.apart.child import Child, ChildDied
+from vesper.migration.apart.execution import IsolatedExecution
+from vesper.migration.apart.held import Held, Raised, Worker
 from vesper.migration.apart.isolated import MOST_PROGRAMS
 from vesper.migration.apart.restarts import Restarts
 from vesper.migration.compare.transcript import Exchange
-from vesper.migration.follow.direct_side import NotAsked
 
 _log = logging.getLogger("vesper.migration")
 _HELLO_SECONDS = 20.0
@@ -42,23 +43,6 @@ _WORD = 8
 _PATIENCE = 1.5
 """An engine that heeds its limit on time ends by itself; one that does not is killed after half as long again."""
 _ALL: WeakSet[Workers] = WeakSet()
-
-
-class Unavailable(NotAsked):
-    """The direct engine was not asked; Python leads. It says nothing about the engine."""
-
-
-class Busy(Unavailable):
-    """Every worker has an execution, or none is up yet."""
-
-
-class _Worker:
-    """A child, with what is known of it."""
-
-    def __init__(self, child: Child) -> None:
-        self.child = child
-        self.loaded: dict[str, tuple[Point, ...]] = {}
-        """The programs that it has, and the points of each."""
 
 
 class Workers:
@@ -88,9 +72,9 @@ class Workers:
         _ALL.add(self)
 
     def _begin_afresh(self) -> None:
-        self._lock = threading.Lock()
-        self._idle: SimpleQueue[_Worker] = SimpleQueue()
-        self._all: set[_Worker] = set()
+        self._lock = threading.RLock()  # a signal handler that calls a node comes here while its thread has it
+        self._idle: SimpleQueue[Worker] = SimpleQueue()
+        self._all: set[Worker] = set()
         self._starting = 0
         self._restarts = Restarts(self._most_deaths)
         self._is_up = threading.Event()
@@ -121,7 +105,7 @@ class Workers:
         with self._lock:
             return [each.child.pid for each in self._all]
 
-    def take(self) -> _Worker:
+    def take(self) -> Worker:
         """A worker that nobody else has, at once. Raises `Busy`."""
         while True:
             try:
@@ -133,20 +117,18 @@ class Workers:
             self._drop(worker, "it ended while it had nothing to do")
         raise Busy(self._start_another())
 
-    def give_back(self, worker: _Worker) -> None:
+    def give_back(self, worker: Worker) -> None:
         """May be called from a finaliser: takes no lock."""
-        if self.is_closed:
-            worker.child.close()
-        else:
-            self._idle.put(worker)
+        self._idle.put(worker)
+        if self.is_closed:  # whoever closed them may have looked before
+            self._close_idle()
 
-    def abandon(self, worker: _Worker) -> None:
-        """Ends one that somebody asked and did not listen to; no fault of the engine."""
-        with self._lock:
-            self._all.discard(worker)
-        worker.child.close()
+    def abandon(self, worker: Worker) -> None:
+        """Ends one that somebody asked and did not listen to. No fault of the engine, and a death all the same: who
+        does so for ever would have processes started for ever."""
+        self._drop(worker, "nobody waited for its answer")
 
-    def died(self, worker: _Worker, why: str) -> None:
+    def died(self, worker: Worker, why: str) -> None:
         self._drop(worker, why)
         self._start_another()
 
@@ -157,14 +139,21 @@ class Workers:
             workers, self._all = self._all, set()
         for each in workers:
             each.child.kill()
-        while not self._idle.empty():
-            self._idle.get_nowait().child.close()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        while True:
+            try:
+                worker = self._idle.get_nowait()
+            except Empty:
+                return
+            worker.child.close()
 
     def forked(self) -> None:
         """The processes are those of the one that we were forked from."""
         self._begin_afresh()
 
-    def _drop(self, worker: _Worker, why: str) -> None:
+    def _drop(self, worker: Worker, why: str) -> None:
         with self._lock:
             was_known = worker in self._all
             self._all.discard(worker)
@@ -207,7 +196,7 @@ class Workers:
             child = Child(self._module, str(self._memory_mib))
             if child.ask(packed.message({"do": "hello"}), _HELLO_SECONDS) != {"hello": True}:
                 raise ChildDied("it does not say what it should")
-            worker = _Worker(child)
+            worker = Worker(child)
         except Exception as error:  # noqa: BLE001  # whatever it is, another one may come up
             _log.error("a process of the direct engine does not come up: %s", error)
             if child is not None:
@@ -256,19 +245,19 @@ class IsolatedProgram:
         )
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        return _outcome(self._asked(_question("call", self.semantic_hash, inputs, now, limits)))
+        return outcome_of(self._asked(question("call", self.semantic_hash, inputs, now, limits)))
 
     def call_pathed(
         self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
     ) -> Pathed:
         """As `DirectProgram.call_pathed`; of a fault there is no path."""
-        answer = self._asked(_question("call", self.semantic_hash, inputs, now, limits, key))
-        return Pathed(_outcome(answer), self.way(answer.get("path", "")), _fingerprint(answer, 0))
+        answer = self._asked(question("call", self.semantic_hash, inputs, now, limits, key))
+        return Pathed(outcome_of(answer), self.way(answer.get("path", "")), fingerprint_of(answer, 0))
 
     def points(self) -> tuple[Point, ...]:
         """Known from the first execution on; before it a worker is asked, which may be `Busy`."""
         if self._points is None:
-            held = _Held(self._workers)
+            held = Held(self._workers)
             try:
                 held.load(self)
             finally:
@@ -285,14 +274,14 @@ class IsolatedProgram:
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> IsolatedExecution:
-        question = _question("start", self.semantic_hash, inputs, now, limits, is_traced=is_traced)
-        return IsolatedExecution(_Held(self._workers), question, self, observe)
+        to_do = question("start", self.semantic_hash, inputs, now, limits, is_traced=is_traced)
+        return IsolatedExecution(Held(self._workers), to_do, self, observe)
 
     def start_pathed(
         self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
     ) -> IsolatedExecution:
-        question = _question("start", self.semantic_hash, inputs, now, limits, key)
-        return IsolatedExecution(_Held(self._workers), question, self, None)
+        to_do = question("start", self.semantic_hash, inputs, now, limits, key)
+        return IsolatedExecution(Held(self._workers), to_do, self, None)
 
     def start_scripted(
         self,
@@ -309,9 +298,9 @@ class IsolatedProgram:
             told = [packed.pack_answered(each, letters) for each, letters in zip(exchanges, asked, strict=True)]
         except packed.Unsendable as error:
             raise Unavailable(str(error)) from None
-        question = _question("script", self.semantic_hash, inputs, now, limits, key, exchanges=told)
+        to_do = question("script", self.semantic_hash, inputs, now, limits, key, exchanges=told)
         script = [(each.request, letters) for each, letters in zip(exchanges, asked, strict=True)]
-        return IsolatedExecution(_Held(self._workers), question, self, None, script)
+        return IsolatedExecution(Held(self._workers), to_do, self, None, script)
 
     def way(self, told: str) -> bytes:
         """The points that were passed. Raises for what says no such thing."""
@@ -320,246 +309,21 @@ class IsolatedProgram:
             raise ValueError("a path of more points than the node has")
         return path
 
-    def _asked(self, question: bytes) -> Mapping[str, Any]:
-        held = _Held(self._workers)
+    def _asked(self, to_do: bytes) -> Mapping[str, Any]:
+        held = Held(self._workers)
         try:
-            return held.ask(question, self)
+            return held.ask(to_do, self)
         finally:
             held.release()
 
-    def load_on(self, worker: _Worker, seconds: float) -> None:
+    def load_on(self, worker: Worker, seconds: float) -> None:
         """Gives the node to a worker that does not have it."""
         if self.semantic_hash not in worker.loaded:
             answer = worker.child.ask(self._load, seconds)
             if "raised" in answer:
-                raise _Raised(answer)
-            points = tuple(map(_point, answer["points"]))
+                raise Raised(answer)
+            points = tuple(map(point_of, answer["points"]))
             if len(worker.loaded) >= MOST_PROGRAMS:
                 worker.loaded.clear()
             worker.loaded[self.semantic_hash] = points
         self._points = worker.loaded[self.semantic_hash]
-
-
-class _Raised(Exception):
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        super().__init__(f"{answer['raised']}: {answer['message']}")
-        self.answer = answer
-
-
-class _Held:
-    """A worker while an execution has it."""
-
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
-        self._pid = os.getpid()
-        self._worker: _Worker | None = workers.take()
-
-    def ask(self, question: bytes, program: IsolatedProgram) -> Mapping[str, Any]:
-        """The answer; where the worker died or did not come back, one that says so as a fault of the engine."""
-        return self._asked(question, program)
-
-    def load(self, program: IsolatedProgram) -> None:
-        """Only gives the node to the worker."""
-        self._asked(None, program)
-
-    def _asked(self, question: bytes | None, program: IsolatedProgram) -> Mapping[str, Any]:
-        worker = self._worker
-        if worker is None or self._pid != os.getpid():
-            raise Unavailable("the execution has no process: it has ended, or this process was forked meanwhile")
-        try:
-            program.load_on(worker, self._workers.patience)
-            if question is None:
-                return {}
-            answer: Mapping[str, Any] = worker.child.ask(question, self._workers.patience)
-        except ChildDied as error:
-            self._worker = None
-            self._workers.died(worker, error.how)
-            if self._workers.is_closed:  # by us, and no fault of the engine
-                raise Unavailable("the processes of the direct engine were closed") from None
-            return {"fault": f"the process of the direct engine is gone: {error}"}
-        except _Raised as error:
-            return {"fault": f"the direct engine does not load the node: {error}"}
-        except BaseException:
-            # Whoever has the worker next would be given the answer to this question.
-            self._worker = None
-            self._workers.abandon(worker)
-            raise
-        if "raised" in answer and answer["raised"] not in _MISUSE:
-            return {"fault": f"{answer['raised']}: {answer['message']}"}
-        return answer
-
-    def release(self) -> None:
-        worker, self._worker = self._worker, None
-        if worker is not None and self._pid == os.getpid():
-            self._workers.give_back(worker)
-
-
-class IsolatedExecution:
-    """One run in another process, which is given back when it ends, or when nobody has this object any more."""
-
-    def __init__(
-        self,
-        held: _Held,
-        start: bytes,
-        program: IsolatedProgram,
-        observe: Observer | None,
-        script: Sequence[tuple[Request, str]] = (),
-    ) -> None:
-        """`script`: the requests that it will be given the answers to, each with what it asks for."""
-        self._held = held
-        self._script = script
-        self._ready: deque[tuple[Request, bytes]] = deque()
-        """Requests of the script that the other process has asked for, to the letter, and was answered already."""
-        self._last: Mapping[str, Any] | None = None
-        """What it came to after those."""
-        self._start: bytes | None = start
-        self._program = program
-        self._observe = observe
-        self._marks: list[tuple[int, Any]] = []
-        self._path, self._fingerprint = b"", 0
-
-    def __del__(self) -> None:
-        self._held.release()
-
-    def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
-        if len(completions) > 1 or (completions and self._start is not None):
-            raise ValueError("an execution is advanced with the completion of the one request that it waits for")
-        try:
-            return self._advanced(completions)
-        except _Misuse as error:
-            raise error.as_raised from None  # it is as it was
-        except BaseException:
-            # Not only when nobody has this object any more: who catches what is raised has it with that.
-            self._held.release()
-            raise
-
-    def _advanced(self, completions: Sequence[Completion]) -> Blocked | Done:
-        if self._start is not None:
-            question, self._start = self._start, None
-            self._last = self._held.ask(question, self._program)
-            self._ready.extend(self._scripted(self._last.get("paths", ())))
-        if self._ready:
-            request, self._path = self._ready.popleft()
-            return Blocked((request,))
-        answer, self._last = self._last, None
-        if answer is None:
-            answer = self._held.ask(_completing(completions), self._program)
-        if "raised" in answer:
-            raise _Misuse(answer)
-        if "path" in answer:
-            self._path = self._program.way(answer["path"])
-        self._fingerprint = _fingerprint(answer, self._fingerprint)
-        marks = packed.unpack_marks(answer.get("marks", ()))
-        step = packed.unpack_request(answer["request"]) if "request" in answer else _outcome(answer)
-        for index, value in marks:
-            self._marks.append((index, value))
-            if self._observe is not None:
-                self._observe(index, value)
-        if isinstance(step, Request):
-            return Blocked((step,))
-        self._held.release()
-        return Done(step, tuple(self._marks))
-
-    def _scripted(self, paths: Sequence[Any]) -> Iterator[tuple[Request, bytes]]:
-        """The requests that it says it has asked for. It was not told what they ask for: who has not asked for it
-        cannot say it."""
-        for (request, letters), (asked, path) in zip(self._script, paths, strict=False):
-            if asked != letters:
-                raise ValueError("it says that it asked for what it did not ask for")
-            yield request, self._program.way(path)
-
-    def path(self) -> bytes:
-        """The points that were passed so far, as far as the other process said."""
-        return self._path
-
-    def fingerprint(self) -> int:
-        return self._fingerprint
-
-    def close(self) -> None:
-        """It goes on no more."""
-        self._held.release()
-
-
-class _Misuse(Exception):
-    """The program was called wrongly."""
-
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        super().__init__()
-        self.as_raised = _MISUSE[answer["raised"]](answer["message"])
-
-
-_MISUSE: dict[str, type[Exception]] = {
-    "ValueError": ValueError,
-    "TypeError": TypeError,
-    "NowMissing": ValueError,
-    "NotInputs": TypeError,
-}
-"""What a program raises to who calls it wrongly: no fault of the engine."""
-
-
-def _completing(completions: Sequence[Completion]) -> bytes:
-    try:
-        told = [packed.pack_completion(each) for each in completions]
-    except packed.Unsendable as error:
-        raise Unavailable(str(error)) from None
-    return _sent({"do": "advance", "completions": told})
-
-
-def _outcome(answer: Mapping[str, Any]) -> Outcome:
-    if "fault" in answer:
-        return EngineFault(answer["fault"])
-    if "raised" in answer:
-        raise _MISUSE[answer["raised"]](answer["message"])
-    return packed.unpack_outcome(answer["outcome"])
-
-
-def _point(told: Any) -> Point:
-    kind, expression, outcome = told
-    if kind not in ("condition", "loop", "handler") or type(expression) is not int or not isinstance(outcome, str):
-        raise ValueError("no point")
-    return Point(kind, expression, outcome)
-
-
-def _fingerprint(answer: Mapping[str, Any], otherwise: int) -> int:
-    found = answer.get("fingerprint", otherwise)
-    if type(found) is not int or not 0 <= found < 1 << 64:
-        raise ValueError("no fingerprint")
-    return found
-
-
-def _question(
-    do: str,
-    program: str,
-    inputs: object,
-    now: datetime | None,
-    limits: Limits | None,
-    key: bytes | None = None,
-    **more: object,
-) -> bytes:
-    try:
-        given = packed.pack(packed.as_inputs(inputs))
-    except packed.Unsendable as error:
-        raise Unavailable(str(error)) from None
-    fuel, seconds = (None, None) if limits is None else (limits.fuel, limits.seconds)
-    return _sent(
-        {
-            "do": do,
-            "program": program,
-            "inputs": given,
-            "now": now,
-            "fuel": fuel,
-            "seconds": seconds,
-            "key": key,
-            **more,
-        }
-    )
-
-
-def _sent(question: Mapping[str, object]) -> bytes:
-    try:
-        message = packed.message(question)
-    except packed.Unsendable as error:
-        raise Unavailable(f"the direct engine's process cannot be given this: {error}") from None
-    if len(message) > MAX_MESSAGE:
-        raise Unavailable(f"the direct engine's process is given at most {MAX_MESSAGE:,} bytes, not {len(message):,}")
-    return message

@@ -29,6 +29,8 @@ from vesper.host.outcomes import outcome_record, recorded_outcome
 from vesper.journal.entry import Definition
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import encode_text
+from vesper.migration.apart.said import unpack_said
+from vesper.migration.apart.shown import PartAgreed
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Exchange, Transcript
@@ -71,13 +73,15 @@ def pack(value: object, depth: int = 0) -> object:
     raise Unsendable(f"a value of type `{kind.__name__}` cannot be sent to another process as it is")
 
 
-def unpack(value: Any) -> Any:
+def unpack(value: Any, depth: int = 0) -> Any:
+    if depth > _DEPTH:
+        raise ValueError("a value is nested too deeply")
     if type(value) is list:
-        return [unpack(each) for each in value]
+        return [unpack(each, depth + 1) for each in value]
     if type(value) is dict:
         if "d" in value:
-            return {unpack(key): unpack(each) for key, each in value["d"]}
-        return frozenset(unpack(each) for each in value["s"])
+            return {unpack(key, depth + 1): unpack(each, depth + 1) for key, each in value["d"]}
+        return frozenset(unpack(each, depth + 1) for each in value["s"])
     return value
 
 
@@ -90,7 +94,7 @@ def unpack_outcome(packed: Any) -> Outcome:
     """Raises for what is none: a process that went wrong may say anything, and whoever has an outcome takes it for one.
     (`ValueError`, or what Python raises for a value that is not what it should be.)"""
     record, problems = packed
-    outcome = recorded_outcome(unpack(record))
+    outcome = recorded_outcome(unpack_said(record))
     if not _is_outcome(outcome):
         raise ValueError(f"no outcome: {type(outcome).__name__}")
     if isinstance(outcome, Failed) and problems:
@@ -108,7 +112,7 @@ def pack_request(request: Request) -> object:
 def unpack_request(packed: Any) -> Request:
     """Raises for what is none, as `unpack_outcome` does."""
     number, path, effect, effect_class, fixed, arguments, key = packed
-    found = Request(number, path, effect, effect_class, unpack(fixed), unpack(arguments), key)
+    found = Request(number, path, effect, effect_class, unpack_said(fixed), unpack_said(arguments), key)
     texts = (path, effect, effect_class, "" if key is None else key)
     is_one = type(number) is int and all(map(_is_text, texts))
     if not (is_one and _is_named(found.fixed) and _is_named(found.arguments)):
@@ -155,7 +159,7 @@ def pack_marks(marks: Marks) -> object:
 
 
 def unpack_marks(packed: Any) -> Marks:
-    return tuple((index, unpack(value)) for index, value in packed)
+    return tuple((index, unpack_said(value)) for index, value in packed)
 
 
 def asked_for(request: Request) -> str:
@@ -195,6 +199,8 @@ def pack_report(report: Report | None) -> object:
     match report:
         case None:
             return None
+        case PartAgreed(words=words):
+            return ["part", words]
         case Agreement(note, fingerprint, python_ns, direct_ns):
             return ["agreement", note.to_text(), fingerprint, python_ns, direct_ns]
         case Disagreement(difference, note, fingerprint, transcript, follower, execution):
@@ -211,23 +217,60 @@ def unpack_report(packed: Any) -> Report | None:
     match packed:
         case None:
             return None
+        case ["part", words] if type(words) is bytes:
+            return PartAgreed.on(words)
         case ["agreement", note, fingerprint, python_ns, direct_ns]:
-            return Agreement(PathNote.from_text(note), fingerprint, python_ns, direct_ns)
+            return Agreement(_note(note), _fingerprint(fingerprint), _nanoseconds(python_ns), _nanoseconds(direct_ns))
         case ["disagreement", how, note, fingerprint, transcript, follower, execution]:
             return Disagreement(
-                Difference(*how),
-                None if note is None else PathNote.from_text(note),
-                fingerprint,
+                _difference(how),
+                None if note is None else _note(note),
+                None if fingerprint is None else _fingerprint(fingerprint),
                 unpack_transcript(transcript),
                 None if follower is None else unpack_outcome(follower),
                 execution,
             )
         case ["fault", what, transcript]:
-            return Fault(what, None if transcript is None else unpack_transcript(transcript))
+            return Fault(_word(what), None if transcript is None else unpack_transcript(transcript))
         case ["lost", why]:
-            return Lost(why)
+            return Lost(_word(why))
         case _:
             raise ValueError("no report")
+
+
+def _difference(told: Any) -> Difference:
+    found = Difference(*told)
+    if (
+        not all(map(_is_text, (found.kind, found.where, found.leader, found.follower)))
+        or type(found.is_effect) is not bool
+    ):
+        raise ValueError("no difference")
+    return found
+
+
+def _word(told: Any) -> str:
+    if not _is_text(told):
+        raise ValueError("no word")
+    return str(told)
+
+
+def _note(text: Any) -> PathNote:
+    note = PathNote.from_text(text)
+    if not all(map(_is_text, (note.ending, *note.settled, *note.prefixes))):
+        raise ValueError("no path")
+    return note
+
+
+def _fingerprint(told: Any) -> int:
+    if type(told) is not int or not 0 <= told < 1 << 64:
+        raise ValueError("no fingerprint")
+    return told
+
+
+def _nanoseconds(told: Any) -> int | None:
+    if told is not None and (type(told) is not int or told < 0):
+        raise ValueError("no time")
+    return told
 
 
 def pack_definition(definition: Definition) -> object:

@@ -111,6 +111,8 @@ class _Served:
     points: bytes
     note: PathNote | None
     fingerprint: int | None
+    left: Request | None = None
+    """The first that was recorded, and that it did not ask for."""
 
 
 def _served(pair: Pair, transcript: Transcript, key: bytes) -> _Served:
@@ -129,7 +131,8 @@ def _served(pair: Pair, transcript: Transcript, key: bytes) -> _Served:
         step = side.advance(known)
     if isinstance(step, Broke):
         return _Served(step, side.points, None, None)
-    return _Served(step, side.points, trail.note(side.points, step.outcome), side.fingerprint)
+    left = next((each.request for each in recorded.values()), None)
+    return _Served(step, side.points, trail.note(side.points, step.outcome), side.fingerprint, left)
 
 
 def _fed(execution: Execution, transcript: Transcript) -> _Fed:
@@ -215,6 +218,10 @@ class _Judge:
         found = self.judged(self._pair.comparator.outcomes(python.outcome, outcome), outcome)
         if found is not None:
             return found
+        if served.left is not None:
+            verdict = self._pair.comparator.requests(served.left, None)
+            assert isinstance(verdict, Difference)
+            return self._differs(verdict, outcome)
         ours = conditions_of_marks(python.marks, self._pair.compiled.node)
         theirs = conditions_of(served.points, self._pair.points)
         if ours != theirs:

@@ -15,7 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from vesper.journal.errors import TooLarge
 from vesper.journal.typed_json import decode, encode_text
+from vesper.migration.apart.bounds import what_is_wrong
 from vesper.migration.apart.child import HEADER, OUT_OF_MEMORY
 
 _MIB = 1 << 20
@@ -28,7 +30,8 @@ def live_as_long_as(life: int) -> None:
     could not run while an engine computes and holds Python's lock. `PR_SET_PDEATHSIG` would not do either: it watches
     the thread that started us, and threads end."""
     signal.signal(signal.SIGIO, signal.SIG_DFL)  # which ends the process
-    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    is_leader = os.getpgrp() == os.getpid()
+    fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpid() if is_leader else os.getpid())  # with all that it starts
     fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
     poll = select.poll()
     poll.register(life, select.POLLIN)
@@ -66,7 +69,7 @@ def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
     number = 0
 
     def say(value: object) -> None:
-        text = encode_text(value).encode()
+        text = _fitting(value)
         _write(answers, HEADER.pack(len(text), number) + text)
 
     try:
@@ -80,6 +83,16 @@ def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
         os._exit(OUT_OF_MEMORY)
     except BrokenPipeError:
         return  # nobody is there to be answered
+
+
+def _fitting(value: object) -> bytes:
+    """What is larger than anybody reads is not said: that it is, is no fault of an engine."""
+    try:
+        text = encode_text(value).encode()
+        wrong = what_is_wrong(text)
+    except TooLarge as error:
+        text, wrong = b"", str(error)
+    return text if wrong is None else encode_text({"unfit": wrong}).encode()
 
 
 def _read(file: int, count: int) -> bytes | None:

@@ -26,6 +26,8 @@ class Admission:
         self._asked = 0
         self._spent = 0.0
         self._followed = 0
+        self._mean: float | None = None
+        """What one cost when some were last followed."""
         self._clock = clock
         self._since = clock()
         self._draw = random.Random().random  # one for each process, and salted by the system
@@ -68,13 +70,13 @@ class Admission:
             if passed < _WINDOW:
                 return
             if self._followed:
-                mean = self._spent / self._followed
-                wanted = self._asked / passed * mean
+                self._mean = self._spent / self._followed
+            # While nothing is asked it stays: what comes after a pause is no cheaper than what came before.
+            if self._asked and self._mean is not None:
+                wanted = self._asked / passed * self._mean
                 chance = 1.0 if wanted <= self._share else self._share / wanted
                 # Half of the way: a burst must not swing it.
                 self.chance = max(_LEAST, min(1.0, (self.chance + chance) / 2 if chance < 1.0 else 1.0))
-            elif not self._asked:
-                self.chance = 1.0
             self._asked, self._followed, self._spent, self._since = 0, 0, 0.0, now
         for tell in self.listeners:
             tell(self.chance)

@@ -23,6 +23,7 @@ from weakref import ref
 
 from vesper.migration.compare.reports import Lost, Report
 from vesper.migration.follow.admission import Admission
+from vesper.migration.follow.elsewhere import spent
 
 _log = logging.getLogger("vesper.migration")
 _LULL = 0.05
@@ -63,7 +64,10 @@ class Followers:
         self._begin()
 
     def _begin(self) -> None:
-        self._wanted = threading.Condition(threading.Lock())
+        self._lock = threading.RLock()
+        """Entered itself, and not by way of `_wanted`: that is Python, and an exception of a signal handler which
+        strikes there would leave it taken. A handler that calls a node comes here while its thread has it."""
+        self._wanted = threading.Condition(self._lock)
         self._queue: deque[Following] = deque()
         self._thread: threading.Thread | None = None
         self._is_closed = False
@@ -89,21 +93,26 @@ class Followers:
         if not self.admission.has_room(following.size):
             following.report(Lost("too much waits to be followed"))
             return
-        with self._wanted:
-            if self._is_closed:
+        lost, is_pressing, is_taken = "", False, False
+        try:
+            with self._lock:
+                if self._is_closed:
+                    lost = "the process ends"
+                elif not self._has_thread():
+                    lost = "no thread can be started that follows"
+                else:
+                    is_taken = True
+                    self._queue.append(following)
+                    is_pressing = self._is_asleep or len(self._queue) >= _PRESSING
+                    if self._will_be_woken and not is_pressing:
+                        return
+                    self._will_be_woken = True
+        finally:
+            if not is_taken:  # also where a signal handler raised
                 self.admission.followed(0.0, following.size)
-                following.report(Lost("the process ends"))
-                return
-            if not self._has_thread():
-                self.admission.followed(0.0, following.size)
-                following.report(Lost("no thread can be started that follows"))
-                return
-            self._queue.append(following)
-            is_pressing = self._is_asleep or len(self._queue) >= _PRESSING
-            if self._will_be_woken and not is_pressing:
-                return
-            self._will_be_woken = True
-        if is_pressing or not self._is_woken_at_the_end():
+        if lost:
+            following.report(Lost(lost))
+        elif is_pressing or not self._is_woken_at_the_end():
             self._wake()
 
     def _has_thread(self) -> bool:
@@ -111,11 +120,15 @@ class Followers:
         all the same, and the next one tries again."""
         if self._thread is None:
             thread = threading.Thread(target=self._work, name="vesper-follower", daemon=True)
+            self._thread = thread  # before it starts: who comes here from a signal handler starts no second one
             try:
                 thread.start()
             except RuntimeError:
+                self._thread = None
                 return False
-            self._thread = thread
+            except BaseException:
+                self._thread = None  # where it has started all the same, it ends by itself
+                raise
         return True
 
     def _is_woken_at_the_end(self) -> bool:
@@ -124,13 +137,15 @@ class Followers:
         return any(each.when_quiet(self._wake) for each in serving if each is not None)
 
     def _wake(self) -> None:
-        with self._wanted:
+        with self._lock:
             self._will_be_woken = False
             self._wanted.notify_all()
 
     def _work(self) -> None:
         while True:
-            with self._wanted:
+            with self._lock:
+                if self._thread is not threading.current_thread():
+                    return
                 idle_since = time.monotonic()
                 while not self._queue:
                     self._is_busy = False
@@ -142,11 +157,12 @@ class Followers:
                 self._is_asleep = self._will_be_woken = False
             if len(self._queue) < _PRESSING and not self._awaited:
                 self.lull()
-            with self._wanted:
+            with self._lock:
                 if not self._queue:  # it was closed meanwhile
                     continue
                 following = self._queue.popleft()
                 self._is_busy = True
+            spent()  # what is of others before this one
             begun = time.thread_time()
             report: Report | None
             try:
@@ -159,7 +175,7 @@ class Followers:
                     following.report(report)
             except Exception:  # noqa: BLE001  # without this thread nothing would be compared any more
                 _log.exception("what a comparison came to could not be reported")
-            self.admission.followed(time.thread_time() - begun, following.size)
+            self.admission.followed(time.thread_time() - begun + spent(), following.size)
 
     def lull(self) -> None:
         """Waits for a moment in which nobody is served, but not for long."""
@@ -171,9 +187,10 @@ class Followers:
 
     def drain(self, timeout: float) -> bool:
         """Waits until nothing waits; False where that took too long."""
-        with self._wanted:
+        with self._lock:
             self._awaited += 1
             try:
+                self._wanted.notify_all()  # who put something there may have been interrupted before he said so
                 return self._wanted.wait_for(lambda: not self._queue and not self._is_busy, timeout)
             finally:
                 self._awaited -= 1
@@ -181,7 +198,7 @@ class Followers:
     def close(self, timeout: float = 5.0) -> None:
         """Follows what waits, as long as there is time; the rest is lost."""
         self.drain(timeout)
-        with self._wanted:
+        with self._lock:
             self._is_closed = True
             left, self._queue = list(self._queue), deque()
             self._wanted.notify_all()

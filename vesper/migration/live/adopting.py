@@ -202,7 +202,7 @@ class AdoptedProgram:
         mode = self.live.local.mode
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
             return self._alone(function, inputs)
-        is_followed = mode is not Mode.PYTHON_ONLY and self.chooser.admits()
+        is_followed = self.chooser.is_followed(mode)
         given = transcript_of(inputs, None, (), Returned({})) if is_followed else None
         self.live.served(mode, "python")
         begun = time.perf_counter_ns()

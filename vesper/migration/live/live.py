@@ -47,6 +47,20 @@ class Local:
     """Of the node; with another one all evidence begins afresh."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """What is told in one batch, as it was taken out."""
+
+    number: int
+    attempt: int
+    agreed: dict[str, set[int]]
+    compared: dict[str, int]
+    unknown: int
+    times: list[Timed]
+    notes: dict[str, PathNote]
+    served: dict[str, int]
+
+
 class Live:
     """Implements `reports.Watch`."""
 
@@ -88,10 +102,13 @@ class Live:
         self._begin()
 
     def _begin(self) -> None:
-        self._lock = threading.Lock()
-        """Of what was seen. Held for moments: callers of the node wait for it."""
-        self._standing = threading.Lock()
+        self._lock = threading.RLock()
+        """Of what was seen. Held for moments: callers of the node wait for it. A signal handler that calls the node
+        comes here while its thread has it: so whatever is taken out is taken in one step, and so is each number."""
+        self._standing = threading.RLock()
         """Of where the node stands, so that what the store said does not undo what was found since. Taken first."""
+        self._looks = 0
+        """How often something was found, or `local` made anew."""
         self._finding = 0
         """How much was found that is not among what waits yet."""
         self._number = 0
@@ -120,7 +137,11 @@ class Live:
         no more after what holds. It may not report anything."""
         with self._standing:
             self.listeners.append(tell)
-            tell(self.local)
+            while True:
+                looks = self._looks
+                tell(self.local)
+                if looks == self._looks:
+                    return
 
     # -- what a request asks ----------------------------------------------------------------------
 
@@ -208,6 +229,7 @@ class Live:
         does not come back in this process."""
         with self._standing:
             self._finding += 1
+            self._looks += 1
             if self._takes_trust(report):
                 self._look()
         try:
@@ -243,8 +265,13 @@ class Live:
                 self._waiting[kept.fingerprint, kept.path] += 1
                 if before >= MAX_EXEMPLARS:
                     happened = replace(happened, divergence=replace(kept, exemplars=()))
-            batch = self._next(happened=(happened,), paths=paths)
-            self._urgent.append(batch)
+            while True:
+                number = self._number + 1
+                batch = self._batch(number, happened=(happened,), paths=paths)
+                if self._number + 1 == number:  # otherwise a signal handler has told of something under it
+                    self._number = number
+                    self._urgent.append(batch)
+                    break
         with self._standing:
             self._finding -= found
         try:
@@ -275,12 +302,17 @@ class Live:
         """What the store is to be told now, in the order of numbers: a batch with a lower number than one that the
         store has would count as sent before. The same is given again until all of it was `told`."""
         with self._lock:
-            if not self._sending:
-                self._sending, self._urgent = _united(self._urgent), []
-                gathered = self._gathered() if is_all else None
-                if gathered is not None:
-                    self._sending.append(gathered)
-            return list(self._sending)
+            if self._sending:
+                return list(self._sending)
+            urgent, self._sending, self._urgent = self._urgent, self._urgent, []
+            gathered = self._taken() if is_all else None
+        # Without the lock: of a flood this takes long, and callers wait for it.
+        sending = _united(urgent)
+        if gathered is not None:
+            sending.append(self._batch_of(gathered))
+        with self._lock:
+            self._sending = sending
+            return list(sending)
 
     def told(self, batch: Batch) -> None:
         """The store has it."""
@@ -289,36 +321,42 @@ class Live:
             if not self.has_untold:
                 self._waiting.clear()
 
-    def _gathered(self) -> Batch | None:
-        """What was gathered since the last time, as the next batch; None where that is nothing."""
+    def _taken(self) -> _Gathered | None:
+        """What was gathered since the last time, with the next number; None where that is nothing."""
         pin = self._state.pin
         is_over = pin is not None and pin.until_us <= now_us()
         if not (self.has_gathered or is_over):
             return None
-        happened: list[Happened] = [Happened(each) for each in self._times]
-        if self._unknown:
-            happened.append(Happened(Unknown(self._unknown)))
-        agreed = {
-            path: SeenOnPath(frozenset(self._agreed[path]), max(count, len(self._agreed[path])))
-            for path, count in self._compared.items()
-        }
-        paths = {name: note.to_text() for name, note in islice(self._notes.items(), 10_000)}
-        batch = self._next(tuple(happened), agreed, paths, dict(self._served))
+        self._number += 1
+        number, agreed, compared, unknown = self._number, self._agreed, self._compared, self._unknown
+        times, notes, served = self._times, self._notes, self._served
         self._agreed, self._compared, self._pending = {}, {}, 0
         self._unknown, self._times, self._notes, self._served = 0, [], {}, {}
-        return batch
+        return _Gathered(number, self._attempt, agreed, compared, unknown, times, notes, served)
 
-    def _next(
+    def _batch_of(self, gathered: _Gathered) -> Batch:
+        happened: list[Happened] = [Happened(each) for each in gathered.times]
+        if gathered.unknown:
+            happened.append(Happened(Unknown(gathered.unknown)))
+        agreed = {
+            path: SeenOnPath(frozenset(seen := gathered.agreed.get(path, set())), max(count, len(seen)))
+            for path, count in gathered.compared.items()
+        }
+        paths = {name: note.to_text() for name, note in islice(gathered.notes.items(), 10_000)}
+        batch = self._batch(gathered.number, tuple(happened), agreed, paths, dict(gathered.served))
+        return replace(batch, attempt=gathered.attempt)
+
+    def _batch(
         self,
+        number: int,
         happened: tuple[Happened, ...] = (),
         agreed: Mapping[str, SeenOnPath] | None = None,
         paths: Mapping[str, str] | None = None,
         served: Mapping[str, int] | None = None,
     ) -> Batch:
-        self._number += 1
         return Batch(
             self._process,
-            self._number,
+            number,
             happened,
             agreed or {},
             paths=paths or {},
@@ -336,7 +374,8 @@ class Live:
                 with self._lock:
                     self._attempt = state.attempt
                     self._agreed, self._compared, self._pending = {}, {}, 0
-            if not self._finding and not self.has_untold:
+            looks = self._looks
+            if not self._finding and not self.has_untold and looks == self._looks:
                 # What was stopped here has reached the store, which has decided.
                 self._is_stopped = False
                 self._demoted.clear()
@@ -356,10 +395,18 @@ class Live:
                 self._look()
 
     def _look(self) -> None:
-        """Makes `local` anew."""
-        self.local = self._local()
-        for tell in self.listeners:
-            tell(self.local)
+        """Makes `local` anew; and once more where a signal handler of this thread found something meanwhile, so that
+        nothing older stands at the end."""
+        self._looks += 1
+        while True:
+            looks = self._looks
+            local = self._local()
+            if looks == self._looks:
+                self.local = local
+            for tell in self.listeners:
+                tell(self.local)
+            if looks == self._looks:
+                return
 
     def _local(self) -> Local:
         state = self._state
@@ -406,6 +453,11 @@ def _united(batches: list[Batch]) -> list[Batch]:
 
 def _happened_in(batches: list[Batch]) -> Iterator[Happened]:
     return (each for batch in batches for each in batch.happened)
+
+
+def is_mine(lock: threading.RLock) -> bool:
+    """Whether this thread has it."""
+    return bool(lock._is_owned())  # type: ignore[attr-defined]  # as `threading.Condition` asks
 
 
 def most_of(mode: str | None) -> Mode:

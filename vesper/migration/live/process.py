@@ -6,14 +6,16 @@ is away, the last modes hold for a while (`hold`), then Python runs alone until 
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
@@ -24,7 +26,7 @@ from vesper.migration.compare.reports import Disagreement, Fault
 from vesper.migration.decide.modes import Mode
 from vesper.migration.decide.state import Event, Settings
 from vesper.migration.live.alerts import Alerts
-from vesper.migration.live.live import Live, most_of, now_us
+from vesper.migration.live.live import Live, is_mine, most_of, now_us
 from vesper.migration.live.spool import Spool
 from vesper.migration.stores import ledger
 from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreError, open_store
@@ -34,6 +36,8 @@ _log = logging.getLogger("vesper.migration")
 _EVERY_FLUSH = 1.0
 """Seconds between two batches of agreements; trouble does not wait."""
 _LEFT_BEHIND = 5.0
+_LAST_ROUNDS = 5
+"""So often the store is told before the end, as long as that brings up something new."""
 
 
 class Migration:
@@ -52,6 +56,7 @@ class Migration:
         """Nodes of which what the store has cannot be used, to be told or asked for."""
         self._is_killed = False
         self._has_warned = False
+        self._is_closed = False
         self.key = b""
         """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
         Until then every node is held in Python, so that nobody needs it."""
@@ -68,9 +73,12 @@ class Migration:
         self.process = f"{this_owner()}+{secrets.token_hex(4)}"
         self._spool = Spool(self._folder, self.process)
         self._lock = threading.RLock()
-        self._telling = threading.Lock()
-        self._wakes = threading.Event()
-        self._is_closing = False
+        self._telling = threading.RLock()
+        self._writing = threading.RLock()
+        """Of the spool; who has it is asked, so that a signal handler does not wait for its own thread."""
+        self._wakes: SimpleQueue[None] = SimpleQueue()
+        """Something is put there for the thread. That needs no lock: callers do it, and signal handlers strike them."""
+        self._is_closing = self._is_closed
         self._thread: threading.Thread | None = None
         self._last_seen = time.monotonic()
         self._said_of: float | None = None
@@ -80,6 +88,7 @@ class Migration:
         self._is_away = False
 
     def _after_fork(self) -> None:
+        """What was closed before stays so; what was about to be is the parent's to close."""
         started = self._thread is not None
         self._spool.forked()
         self._begin_process()
@@ -115,10 +124,14 @@ class Migration:
             self.key = self.store.secret()
 
     def _write(self, key: NodeKey, batch: Batch, is_synced: bool) -> None:
-        self._spool.write(key, batch, is_synced)
+        if is_mine(self._writing):
+            raise OSError(errno.EDEADLK, "a signal handler found it while its thread wrote there")
+        with self._writing:
+            self._spool.write(key, batch, is_synced)
 
     def _wake(self) -> None:
-        self._wakes.set()  # not bound once: the child of a fork has another
+        if self._wakes.empty():  # one is enough; not bound once: the child of a fork has another
+            self._wakes.put(None)
 
     # -- the thread -------------------------------------------------------------------------------
 
@@ -138,8 +151,8 @@ class Migration:
 
     def _work(self) -> None:
         while not self._is_closing:
-            self._wakes.wait(self.settings.refresh)
-            self._wakes.clear()
+            with suppress(Empty):
+                self._wakes.get(timeout=self.settings.refresh)
             try:
                 self._come_round()
             except Exception:  # noqa: BLE001  # without this thread nobody hears that a node was stopped
@@ -155,13 +168,11 @@ class Migration:
 
     def tend(self, is_all: bool = False) -> None:
         """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing: what a store
-        that cannot be used means is decided here."""
+        that cannot be used means is decided here. A signal handler that strikes who does so does nothing."""
+        if is_mine(self._telling):
+            return
         with self._telling:
-            for gather in self.gatherers:
-                try:
-                    gather()
-                except Exception:  # noqa: BLE001  # said; what is told does not wait for it
-                    _log.exception("what was gathered elsewhere could not be taken over")
+            self._gather()
             try:
                 self._tell(is_all)
                 self._ask()
@@ -170,6 +181,13 @@ class Migration:
             else:
                 self._is_back()
             self._do_chores()
+
+    def _gather(self) -> None:
+        for gather in self.gatherers:
+            try:
+                gather()
+            except Exception:  # noqa: BLE001  # said; what is told does not wait for it
+                _log.exception("what was gathered elsewhere could not be taken over")
 
     def _do_chores(self) -> None:
         """After what matters more: a chore that fails keeps nothing from being told."""
@@ -193,7 +211,8 @@ class Migration:
             with self._spoiling("tell", live):
                 self._tell_of(live, is_due)
         if not any(live.has_untold for live in self._nodes.copy().values()):
-            self._spool.clear(written)
+            with self._writing:
+                self._spool.clear(written)
         if is_due:
             self._last_flush = now
         if now - self._last_look_around >= _LEFT_BEHIND:
@@ -333,16 +352,20 @@ class Migration:
     def close(self) -> None:
         """Tells the store everything that it takes, and lets go of it."""
         self._is_closing = True
-        self._wakes.set()
+        self._wakes.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        self.tend(is_all=True)
-        if not self._is_away and any(live.has_untold or live.has_gathered for live in self._nodes.values()):
-            self.tend(is_all=True)  # what had waited for the store was told alone
-        self._spool.close()
+        for _ in range(_LAST_ROUNDS):
+            self.tend(is_all=True)
+            self._gather()  # what the store said may have put something aside; what had waited for it was told alone
+            if self._is_away or not any(live.has_untold or live.has_gathered for live in self._nodes.values()):
+                break
+        with self._writing:
+            self._spool.close()
         self._alerts.close(2.0)
         if self._owns_store:
             self.store.close()
+        self._is_closed = True
 
 
 def _no_lull() -> None:

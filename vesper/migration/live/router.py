@@ -98,6 +98,11 @@ class Chooser:
             return self.draw() < self._sample
         return is_sampled(self._node, execution.encode(), self._keyed.key, self._rules.shares)
 
+    def is_followed(self, mode: Mode) -> bool:
+        """A request that Python leads. For the sample of direct_only no coin is drawn: it is all that guards answers
+        which nobody compares, and a flood of another node, which is only watched, must not thin it out."""
+        return mode is Mode.DIRECT_ONLY or (mode is not Mode.PYTHON_ONLY and self.admits())
+
 
 class RoutedProgram:
     """A node on whichever engine its mode says."""
@@ -163,7 +168,7 @@ class RoutedProgram:
             self.live.served(mode, "direct")
             return self._paired().call(inputs, now, limits)
         self.live.served(mode, "python")
-        if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
+        if not self.chooser.is_followed(mode):
             return self._python.call(inputs, now, limits)
         return self._recorded.call(inputs, now, limits)
 
@@ -275,7 +280,7 @@ class RoutedProgram:
             self.live.served(mode, "direct")
             return replace(prepared, program=self._paired(), engine="python")
         self.live.served(mode, "python")
-        if mode is Mode.PYTHON_ONLY or not self.chooser.admits():
+        if not self.chooser.is_followed(mode):
             return replace(prepared, program=self._python, engine="python")
         return replace(prepared, program=self._recorded, engine="python")
 

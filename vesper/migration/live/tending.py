@@ -17,7 +17,9 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from vesper.compiler import Compiled
 from vesper.host.migrating import Tolerance
@@ -73,7 +75,13 @@ class Tending:
         self._reservoir = Reservoir(live.key, is_sensitive or is_adopted, redact)
         self._looked_at: dict[str, int] = {}
         self._draw = random.Random().random
-        self._closing = threading.Event()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._is_closing = False
+        self._ends: SimpleQueue[None] = SimpleQueue()
+        """Something is put there when it closes: that needs no lock, which a signal handler could strike on."""
+        self._has_said = False
         self._threads: list[threading.Thread] = []
 
     # -- executions that agreed -------------------------------------------------------------------
@@ -89,9 +97,7 @@ class Tending:
             return
         if count or len(self._looked_at) < _MOST_NAMES:
             self._looked_at[name] = count + 1
-        answer = self._helper.rerun(self._known, transcript, self._key())
-        if answer is not None:
-            answer.add_done_callback(self._looked)
+        self._helper.rerun(self._known, transcript, self._key(), then=self._looked)
 
     def _looked(self, answer: Answer) -> None:
         """It was counted as agreement when it was compared; only what takes that back is news."""
@@ -143,7 +149,7 @@ class Tending:
             except OSError:
                 return  # another process does it
             found = enumerate_all(
-                domain, self._live.key.epoch, self._part, Position(path), is_stopped=self._closing.is_set
+                domain, self._live.key.epoch, self._part, Position(path), is_stopped=lambda: self._is_closing
             )
         if isinstance(found, Enumerated):
             self._live.enumerated(found)
@@ -151,10 +157,13 @@ class Tending:
             self._live.report(found)
 
     def _part(self, start: int, count: int) -> Report | None:
-        """Where the helper takes nothing now, traffic goes first, and this waits for its turn."""
+        """Where the helper takes nothing now, traffic goes first, and this waits for its turn; where it takes nothing
+        any more, nobody asks again."""
         while (answer := self._helper.enumerate_part(self._known, start, count, self._key())) is None:
-            if self._closing.wait(_AGAIN):
-                return Lost("the helper process was closed")
+            if self._is_ending():
+                return Lost("the helper process was closed, or died too often")
+            with suppress(Empty):
+                self._ends.get(timeout=_AGAIN)
         return self._waited(answer)
 
     def _carry(self) -> None:
@@ -168,9 +177,10 @@ class Tending:
             self._live.report(report)
         if is_left:
             carry.leave(self._store, self._live.key)
+            why = "the helper process died too often" if self._helper.is_given_up else "this process ends"
             _log.info(
-                "%s: %d executions of the last definition agreed under this one; this process ends, and the next one "
-                "runs the others", self._live.key.node, found.count,
+                "%s: %d executions of the last definition agreed under this one; %s, and the next one runs the others",
+                self._live.key.node, found.count, why,
             )  # fmt: skip
             return
         _log.info(
@@ -184,14 +194,17 @@ class Tending:
         event = Forget(CONTROLLER, "a later definition has long taken its place")
         gone = prune(
             self._store, self._live.state.settings, now_us(), round(self._retention * 1_000_000), event,
-            self._live.key.node, is_stopped=self._closing.is_set,
+            self._live.key.node, is_stopped=lambda: self._is_closing,
         )  # fmt: skip
         if gone:
             _log.info("%s: the evidence of %d old definitions is gone", self._live.key.node, len(gone))
 
     def _is_ending(self) -> bool:
         """The helper is closed first: from then on nothing is run any more, and that says nothing about the node."""
-        return self._closing.is_set() or self._helper.is_closed
+        if self._helper.is_given_up and not self._has_said:
+            self._has_said = True
+            _log.warning("%s: no more is run again beside its traffic: the helper died too often", self._live.key.node)
+        return self._is_closing or self._helper.is_closed or self._helper.is_given_up
 
     def _rerun(self, transcript: Transcript) -> Report | None:
         answer = self._helper.rerun(self._known, transcript, self._key(), is_recorded=False)
@@ -206,10 +219,12 @@ class Tending:
 
     def close(self) -> None:
         """The helper must be closed before: whoever waits for it comes back then."""
-        self._closing.set()
+        self._is_closing = True
+        self._ends.put(None)
         for thread in self._threads:
             thread.join(10)
 
     def after_fork(self) -> None:
+        """The parent may have been closing it: that is no end of this process."""
         self._reservoir.after_fork()
-        self._threads = []
+        self._begin()

@@ -74,6 +74,7 @@ class WayIn:
         self._draining = threading.RLock()
         self._aside: deque[tuple[Any, ...]] = deque()
         """What the engines may differ in, until somebody who has no lock of the node looks at it."""
+        self._is_closed = False
         self._route: Route = direct.route(
             python.entry,
             self._slow,
@@ -131,7 +132,9 @@ class WayIn:
                 # After what agreed before them, which a difference takes away; and also where that could not be
                 # counted: a difference may be among these, and nobody has another copy of it.
                 while self._aside:
-                    self._hand_over(*self._aside.popleft())
+                    inputs, outputs, took_ns, *others = self._aside.popleft()
+                    # However long it takes, at the end it is looked at here: nobody follows any more.
+                    self._hand_over(inputs, outputs, None if self._is_closed else took_ns, *others)
 
     def _take(self, is_counted: bool) -> None:
         """Without the agreements, where they do not count. What has to be looked at is put aside."""
@@ -159,8 +162,10 @@ class WayIn:
         self._route.wait(_CLOSING)
         self._route.close()
         self.drain()
+        self._is_closed = True
 
     def after_fork(self) -> None:
         self._draining = threading.RLock()  # a thread of the parent may have had it
         self._aside.clear()  # the parent looks at it
+        self._is_closed = False  # the parent may have been closing it
         self._route.after_fork()
