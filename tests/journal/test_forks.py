@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import traceback
 from contextlib import suppress
@@ -201,10 +202,15 @@ def test_who_is_struck_while_he_writes_lets_others_write(tmp_path: Path) -> None
         with file.writing() as transaction:
             transaction.rows("SELECT 1")
 
+    other = sqlite3.connect(tmp_path / "migration.db", isolation_level=None, timeout=0.0)
+    write()
     for moment in strikes(write):
         assert is_free(file._here.turn), moment
         assert is_free(file._here.lock), moment
-    write()
+        other.execute("BEGIN IMMEDIATE")  # at once: nobody has a transaction open
+        other.execute("ROLLBACK")
+        write()  # and the next one begins with the same connection, or a new one
+    other.close()
     store.close()
 
 

@@ -37,7 +37,7 @@ def answer(question: Mapping[str, Any], say: Callable[[object], None]) -> object
         case _, "no words":
             return {"report": packed.pack_report(PartAgreed.on(b""))}
         case _, "other words":
-            return {"report": packed.pack_report(PartAgreed.on(b"\0" * 8 * 100))}
+            return {"report": packed.pack_report(PartAgreed.on(b"\0" * 8 * 19))}
         case _, "agreed":
             return {"report": packed.pack_report(AGREED)}
         case _, "other steps":

@@ -23,7 +23,7 @@ from vesper.migration.apart.helper import Helper, Known, _Task
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement, Fault, Lost, Report
 from vesper.migration.decide.modes import Mode
-from vesper.migration.decide.state import State
+from vesper.migration.decide.state import Settings, State
 from vesper.migration.follow.admission import Admission
 from vesper.migration.follow.followers import Followers, Following
 from vesper.migration.live import live as live_module
@@ -46,6 +46,25 @@ def a_live(spooled: list[Batch] | None = None) -> Live:
             spooled.append(batch)
 
     return Live(KEY, compiled(), "p", Mode.DIRECT_ONLY, spool, lambda: None, happened)
+
+
+def test_what_a_handler_finds_while_its_thread_tells_of_what_agreed_reaches_the_store() -> None:
+    """Under a number that the store has not seen a higher one than."""
+    moment, was_struck = 0, True
+    while was_struck:
+        live, store = a_live(), MemoryStore()
+        live.report(Agreement(NOTE, 1, 10, 5))
+
+        def tell(live: Live = live, store: MemoryStore = store) -> None:
+            for batch in live.due(is_all=True):
+                ledger.apply(store, KEY, batch, Settings(), 1)
+                live.told(batch)
+
+        was_struck = strike(tell, moment, lambda live=live: live.report(differs()))  # type: ignore[misc]
+        tell()
+        assert bool(store.divergences(KEY)) == was_struck, moment
+        moment += 1
+    assert moment > 10
 
 
 # -- handlers that raise ----------------------------------------------------------------------------

@@ -3,6 +3,8 @@ callers notice none of it, and nothing is lost for good."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,9 +20,11 @@ import pytest
 
 from tests.migration.pairs import KEY, Both, Noting, asks, at
 from tests.migration.test_isolation import ECHO, is_there, paid, until
-from tests.support.nodes import ROOT
+from tests.support.nodes import ROOT, small_node
+from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Blocked, Completion, Done, Request
 from vesper.engines.outcome import Returned
+from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode
 from vesper.migration.apart.asking import Busy, Unavailable, computed
 from vesper.migration.apart.bounds import MAX_NESTING, MAX_PARTS, what_is_wrong
@@ -32,12 +36,14 @@ from vesper.migration.apart.packed import (
     message,
     pack,
     pack_outcome,
+    pack_report,
     pack_request,
     unpack,
     unpack_outcome,
+    unpack_report,
 )
 from vesper.migration.compare.comparator import Comparator
-from vesper.migration.compare.reports import Fault, Lost, Report
+from vesper.migration.compare.reports import Difference, Disagreement, Fault, Lost, Report
 from vesper.migration.follow import elsewhere
 from vesper.migration.follow.admission import Admission
 from vesper.migration.follow.direct_side import Broke, DirectSide
@@ -168,11 +174,13 @@ BEYOND: dict[str, object] = {
     "more digits than there are": Decimal("1" * 1001),
     "a great many digits": Decimal("1" * 1_000_000),
     "no number": Decimal("sNaN"),
-    "a whole number of 65 bits": 1 << 64,
+    "a whole number of more digits than there are": 10**1001,
+    "a key of 65 bits": {1 << 64: 0},
+    "a set of decimals, which can all have the same hash": frozenset([Decimal(2**61 - 1), Decimal(2**62 - 2)]),
     "a text": "x" * 10_000_001,
     "bytes": bytes(10_000_001),
     "a list": [0] * 1_000_001,
-    "a list in lists": nested(60),
+    "a list in lists": nested(190),
     "a duration": timedelta(days=4_000_000),
 }
 
@@ -203,7 +211,8 @@ def test_a_value_over_the_limits_is_a_fault_of_the_engine(
 def test_values_at_the_limits_are_taken() -> None:
     values: dict[str, Any] = {
         "digits": Decimal("-" + "1" * 1000), "places": Decimal("1E-1000"), "both": Decimal("1" * 1000).scaleb(-1000),
-        "zero": Decimal("0.00"), "most": (1 << 63) - 1, "least": -(1 << 63), "deep": nested(32),
+        "zero": Decimal("0.00"), "most": (1 << 63) - 1, "least": -(1 << 63), "deep": nested(32 + 128),
+        "number of a json": 10**1000 - 1,
         "long": timedelta(days=3_652_059),
     }  # fmt: skip
     assert unpack_outcome(decode(message(pack_outcome(Returned(values))))) == Returned(values)
@@ -301,6 +310,8 @@ def test_who_has_not_asked_cannot_say_that_it_did(monkeypatch: pytest.MonkeyPatc
     ids=repr,
 )  # fmt: skip
 def test_a_worker_that_said_nonsense_is_free_at_once(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    if isinstance(answer, dict):
+        answer = {"cpu": 0, **answer}
     node, transcript = paid()
     workers = Workers(size=1)
     workers.start()
@@ -312,6 +323,7 @@ def test_a_worker_that_said_nonsense_is_free_at_once(monkeypatch: pytest.MonkeyP
         side = DirectSide(program, KEY, transcript.inputs, transcript.now, None, script=transcript.exchanges)
         found = side.advance(None)
     assert isinstance(found, Broke)
+    assert "computed" not in found.what  # it says that, and is wrong in something else
     workers.give_back(workers.take())
     workers.close()
 
@@ -456,3 +468,54 @@ def test_what_cannot_be_followed_without_a_thread_is_lost_and_the_next_is_not(mo
     assert followers.drain(60)
     assert told[1:] == [Lost("followed")]
     followers.close()
+
+
+def test_what_is_in_a_json_is_taken_from_a_worker_as_it_is_here() -> None:
+    """A json is a plain object there, and has larger numbers and is deeper than anything else."""
+    node = small_node("doc: json", "- {operation: return, success: {result: doc}}", "result: json")
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    program, here = IsolatedProgram(node, workers), DirectEngine().load(node)
+    for doc in ({"id": 2**64 - 1}, [10**30, -(10**999)], nested(100), {"a": [1.5, None, True, "x"]}):
+        assert program.call({"doc": doc}) == here.call({"doc": doc})
+        assert isinstance(program.call({"doc": doc}), Returned)
+    workers.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"[" * 700 + b'"' + b'\\"' * 4_000_000, b"]" * 40_000_000, b'{"$json":"[' + b"0\\u002c" * 4_500_000 + b'0]"}'],
+    ids=["a text without an end", "nothing but ends", "commas as nobody writes them"],
+)
+def test_to_look_at_an_answer_takes_no_longer_than_to_read_it(text: bytes) -> None:
+    """By what it says, and that it comes back at all: the first took hours, the last a minute and a gigabyte."""
+    assert what_is_wrong(text) is not None
+
+
+@pytest.mark.parametrize("told", [b'{"$set":[1]}', b'{"$map":[[1,2]]}', b'{"a":{"$set":[]}}'])
+def test_an_answer_holds_no_sets_before_anybody_looked_at_their_members(told: bytes) -> None:
+    decode(told)
+    with pytest.raises(JournalError, match="has no place here"):
+        decode(told, has_sets=False)
+
+
+def test_a_disagreement_about_a_value_over_the_limits_stands() -> None:
+    _, transcript = paid()
+    found = Disagreement(
+        Difference("outcome", "result", "came to this", "to that"), None, None, transcript,
+        Returned({"result": Decimal("1" * 1001)}), None,
+    )  # fmt: skip
+    back = unpack_report(decode(message(pack_report(found))))
+    assert back == replace(found, follower=None)
+
+
+def test_the_number_of_a_child_that_somebody_else_waited_for_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = Child("tests.migration.odd_child", "16")
+    os.kill(child.pid, signal.SIGKILL)
+    os.waitpid(child.pid, 0)
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _: killed.append(pid))
+    monkeypatch.setattr(os, "killpg", lambda pid, _: killed.append(pid))
+    child.close()
+    assert killed == []

@@ -161,6 +161,16 @@ def test_the_sample_is_followed_however_busy_the_process_is(here: Here) -> None:
     assert state_of(here.routes, here.program).compared == 120_001
 
 
+def test_nothing_is_followed_while_nobody_can_follow(here: Here) -> None:
+    put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
+    here.program.chooser.draw = lambda: 0.0  # in the sample
+    here.program.chooser.is_ready = lambda: False
+    here.program.call(payment())
+    here.told()
+    state = state_of(here.routes, here.program)
+    assert (state.compared, state.unknown) == (120_000, 0)
+
+
 def test_in_direct_only_the_sample_finds_a_lie_and_its_path_is_compared_from_then_on(here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
     here.program.chooser.draw = lambda: 0.0  # in the sample

@@ -15,7 +15,7 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -287,12 +287,16 @@ class Host:
             self._active.pop(entry, None)
             self._left()
 
+        job: Future[Ran] | None = None
         try:
             self._enter(entry)
             job = self._pool().submit(context.run, self._run, prepared, inputs, now, limits, note)
             job.add_done_callback(leave)
         except BaseException:
-            leave()
+            if job is None or job.cancel():
+                leave()
+            else:
+                job.add_done_callback(leave)  # it runs, and counts until it ends
             raise
         try:
             return await asyncio.shield(asyncio.wrap_future(job))

@@ -116,8 +116,9 @@ class SqliteFile:
                     connection = here.writer or self._open(here)
                     self._check_file(here)
                     set_level(here, connection, "FULL")
-                    connection.execute("BEGIN IMMEDIATE")
                     try:
+                        # Within: who is interrupted while it waits for another process may have begun all the same.
+                        connection.execute("BEGIN IMMEDIATE")
                         yield SqliteTransaction(connection)
                         connection.execute("COMMIT")
                     finally:
@@ -139,8 +140,8 @@ class SqliteFile:
         with here.reading_lock:
             try:
                 connection = here.reader or self._open_reader(here)
-                connection.execute("BEGIN")
                 try:
+                    connection.execute("BEGIN")
                     yield SqliteTransaction(connection)
                 finally:
                     roll_back(connection)

@@ -87,20 +87,21 @@ class TurnClock:
     that the service of a user does not have, and to follow more in them than it may."""
 
     def __init__(self) -> None:
-        self._before = 0.0
-        self._since: float | None = None
+        self._state: tuple[float, float | None] = (0.0, None)
+        """What had passed, and since when it runs; replaced as a whole, for another thread reads it."""
 
     def __call__(self) -> float:
-        return self._before + (0.0 if self._since is None else time.monotonic() - self._since)
+        passed, since = self._state
+        return passed + (0.0 if since is None else time.monotonic() - since)
 
     @contextmanager
     def running(self, is_running: bool) -> Iterator[None]:
         if is_running:
-            self._since = time.monotonic()
+            self._state = self(), time.monotonic()
         try:
             yield
         finally:
-            self._before, self._since = self(), None
+            self._state = self(), None
 
 
 class _Isolated(Routes):

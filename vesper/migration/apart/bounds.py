@@ -19,7 +19,10 @@ stand in texts count as well: a text may be read as a `json`."""
 MAX_NESTING = 620
 """Of brackets. A dict is three deep (`packed.pack`), and a value that can be sent is at most 200."""
 
-_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+"""Also one that does not end: otherwise it would be looked at again from each quote in it."""
+_WRITTEN = (b"\\u002", b"\\u005", b"\\u007")
+"""How a comma or a bracket may be written in a text, and nobody who means well does."""
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 """One further in, or one out, as signed bytes."""
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
@@ -32,7 +35,8 @@ def what_is_wrong(text: bytes) -> str | None:
     if len(text) > MAX_ANSWER:
         return f"it has {len(text):,} bytes, and {MAX_ANSWER:,} are the most"
     opened = text.count(b"[") + text.count(b"{")
-    if (parts := opened + text.count(b",")) > MAX_PARTS:
+    closed = text.count(b"]") + text.count(b"}")
+    if (parts := max(opened, closed) + text.count(b",") + sum(map(text.count, _WRITTEN))) > MAX_PARTS:
         return f"it has {parts:,} parts, and {MAX_PARTS:,} are the most"
     if opened > MAX_NESTING and _is_too_deep(text):
         return f"it is nested more than {MAX_NESTING} deep"

@@ -155,7 +155,7 @@ class Child:
             self.close()
             raise ChildDied(f"its answer is none: {wrong}")
         try:
-            return decode(text)
+            return decode(text, has_sets=False)
         except JournalError as error:
             self.close()
             raise ChildDied(f"its answer is none: {error}") from None
@@ -193,6 +193,11 @@ class Child:
         """With all that it started: whatever is left would run on, and keep its pipes open."""
         with self._ending:
             if self._process.returncode is not None:
+                return
+            try:  # where the system, or somebody else, has waited for it already, its number may be another's by now
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                self._process.returncode = 0
                 return
             for kill in (os.killpg, os.kill):  # it may have left its group
                 with suppress(ProcessLookupError):

@@ -44,7 +44,7 @@ _log = logging.getLogger("vesper.migration")
 PART = 2000
 """Inputs that are run between two times that the position is written down."""
 _DEPTH = 8
-_FORMAT = 1
+_FORMAT = 2
 _ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
 """For a node that could read when its execution began, and does not."""
 

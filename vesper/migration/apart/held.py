@@ -78,6 +78,7 @@ class Held:
             self._workers.abandon(worker)
             raise
         if "unfit" in answer:
+            elsewhere.spend(time.monotonic() - began)  # it does not say of how much
             raise Unavailable(f"what the direct engine came to cannot be sent: {answer['unfit']}")
         elsewhere.spend(computed(answer, time.monotonic() - began))
         if "raised" in answer and answer["raised"] not in MISUSE:

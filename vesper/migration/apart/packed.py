@@ -227,7 +227,7 @@ def unpack_report(packed: Any) -> Report | None:
                 None if note is None else _note(note),
                 None if fingerprint is None else _fingerprint(fingerprint),
                 unpack_transcript(transcript),
-                None if follower is None else unpack_outcome(follower),
+                _follower(follower),
                 execution,
             )
         case ["fault", what, transcript]:
@@ -236,6 +236,14 @@ def unpack_report(packed: Any) -> Report | None:
             return Lost(_word(why))
         case _:
             raise ValueError("no report")
+
+
+def _follower(told: Any) -> Outcome | None:
+    """What the direct engine came to, as far as it is anything: that it is over every limit may be the difference."""
+    try:
+        return None if told is None else unpack_outcome(told)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def _difference(told: Any) -> Difference:

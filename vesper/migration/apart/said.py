@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from vesper.spec.json_value import MAX_JSON_DEPTH
 from vesper.spec.times import MAX_DURATION
 from vesper.spec.values import (
     MAX_BYTES,
@@ -19,8 +20,10 @@ from vesper.spec.values import (
     normal_decimal,
 )
 
-_SAID_DEPTH = 40
-"""Types nest 32 deep (docs/spec/limits.md), and what stands around a value a few more."""
+_SAID_DEPTH = 40 + MAX_JSON_DEPTH
+"""Types nest 32 deep (docs/spec/limits.md), what stands around a value a few more, and a json may be at the bottom."""
+_MOST_BITS = (10**MAX_DIGITS).bit_length()
+"""Of a whole number in a json, which comes as the number that it is: nobody sees whose it is here."""
 _DECIMAL = MAX_DIGITS + 20
 """No decimal of the language is longer as Python writes it: its digits, a sign, a point, zeros, an exponent."""
 
@@ -41,8 +44,19 @@ def unpack_said(value: Any, depth: int = 0) -> Any:
     if kind is list:
         return [unpack_said(each, depth + 1) for each in _few(value)]
     if "d" in value:
-        return {unpack_said(key, depth + 1): unpack_said(each, depth + 1) for key, each in _few(value["d"])}
-    return frozenset(unpack_said(each, depth + 1) for each in _few(value["s"]))
+        return {_key(key): unpack_said(each, depth + 1) for key, each in _few(value["d"])}
+    return frozenset(map(_key, _few(value["s"])))
+
+
+def _key(value: Any) -> Any:
+    """Of other kinds there are as many as one likes that all have the same hash: a set of them takes for ever."""
+    kind = type(value)
+    if kind is int:
+        if not MIN_INTEGER <= value <= MAX_INTEGER:
+            raise ValueError("a whole number is out of range")
+    elif kind not in _KEYS:
+        raise ValueError(f"no key of a map, nor a member of a set: {kind.__name__}")
+    return unpack_said(value)
 
 
 def _few(entries: Any) -> Any:
@@ -52,7 +66,7 @@ def _few(entries: Any) -> Any:
 
 
 def _integer(value: int) -> int:
-    if not MIN_INTEGER <= value <= MAX_INTEGER:
+    if value.bit_length() > _MOST_BITS:
         raise ValueError("a whole number is out of range")
     return value
 
@@ -83,6 +97,7 @@ def _duration(value: timedelta) -> timedelta:
     return value
 
 
+_KEYS = frozenset((str, int, bool, date, datetime, bytes))
 _CHECKS: dict[type, Callable[[Any], Any]] = {
     str: _text,
     int: _integer,

@@ -21,7 +21,8 @@ class Admission:
         self._share = cpu_share
         self.most_bytes = most_bytes
         """For what waits to be followed."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """A signal handler that calls a node comes here while its thread has it."""
         self._waiting = 0
         self._asked = 0
         self._spent = 0.0
@@ -82,6 +83,6 @@ class Admission:
             tell(self.chance)
 
     def after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting = 0
         self._draw = random.Random().random

@@ -304,8 +304,11 @@ class Live:
         with self._lock:
             if self._sending:
                 return list(self._sending)
-            urgent, self._sending, self._urgent = self._urgent, self._urgent, []
-            gathered = self._taken() if is_all else None
+            # In one step, with the number of what was gathered: what a signal handler finds from here on has a higher
+            # one. Where nothing was, the number is nobody's.
+            urgent, self._sending, self._urgent, number = self._urgent, self._urgent, [], self._number + is_all
+            self._number = number
+            gathered = self._taken(number) if is_all else None
         # Without the lock: of a flood this takes long, and callers wait for it.
         sending = _united(urgent)
         if gathered is not None:
@@ -321,14 +324,13 @@ class Live:
             if not self.has_untold:
                 self._waiting.clear()
 
-    def _taken(self) -> _Gathered | None:
-        """What was gathered since the last time, with the next number; None where that is nothing."""
+    def _taken(self, number: int) -> _Gathered | None:
+        """What was gathered since the last time; None where that is nothing."""
         pin = self._state.pin
         is_over = pin is not None and pin.until_us <= now_us()
         if not (self.has_gathered or is_over):
             return None
-        self._number += 1
-        number, agreed, compared, unknown = self._number, self._agreed, self._compared, self._unknown
+        agreed, compared, unknown = self._agreed, self._compared, self._unknown
         times, notes, served = self._times, self._notes, self._served
         self._agreed, self._compared, self._pending = {}, {}, 0
         self._unknown, self._times, self._notes, self._served = 0, [], {}, {}

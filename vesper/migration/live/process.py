@@ -150,9 +150,11 @@ class Migration:
                 self._thread = thread
 
     def _work(self) -> None:
-        while not self._is_closing:
+        while True:
             with suppress(Empty):
                 self._wakes.get(timeout=self.settings.refresh)
+            if self._is_closing:  # who closes tends once more, and may be in the middle of what a lull waits for
+                return
             try:
                 self._come_round()
             except Exception:  # noqa: BLE001  # without this thread nobody hears that a node was stopped

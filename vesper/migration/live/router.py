@@ -83,6 +83,8 @@ class Chooser:
         self.draw = random.Random().random
         """For executions without a name: they have no journal."""
         self.admits = followers.admission.admits
+        self.is_ready: Callable[[], bool] = lambda: True
+        """Whether the direct engine can follow now."""
 
     def is_in_canary(self, inputs: Mapping[str, object]) -> bool:
         named = self._rules.routing_key
@@ -101,7 +103,7 @@ class Chooser:
     def is_followed(self, mode: Mode) -> bool:
         """A request that Python leads. For the sample of direct_only no coin is drawn: it is all that guards answers
         which nobody compares, and a flood of another node, which is only watched, must not thin it out."""
-        return mode is Mode.DIRECT_ONLY or (mode is not Mode.PYTHON_ONLY and self.admits())
+        return mode is not Mode.PYTHON_ONLY and self.is_ready() and (mode is Mode.DIRECT_ONLY or self.admits())
 
 
 class RoutedProgram:

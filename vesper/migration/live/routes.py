@@ -152,8 +152,7 @@ class Routes:
     def _admit_where_ready(self, chooser: Chooser) -> None:
         """In processes of its own the direct engine can follow only while one of them is up."""
         if self._workers is not None:
-            is_ready, admits = self._workers.is_ready, chooser.admits
-            chooser.admits = lambda: is_ready() and admits()
+            chooser.is_ready = self._workers.is_ready
 
     def _live(self, key: NodeKey, compiled: Compiled, leader: str = REFERENCE) -> Live:
         is_sensitive = plans_of(compiled).is_sensitive
@@ -253,7 +252,7 @@ def _is_amid_a_call() -> bool:
     """Whether whoever closes was called from the middle of what is done here for a request: by a signal handler."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith("vesper.migration."):
+        if str(frame.f_globals.get("__name__")).startswith(("vesper.migration.", "vesper.host.")):
             return True
         frame = frame.f_back
     return False
