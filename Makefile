@@ -254,7 +254,8 @@ proof-code-memory: build ## ten thousand nodes compiled to machine code and drop
 	$(BIN)/python tests/robustness/machine_code.py
 
 bench-jit: build ## how long machine code of 50 steps takes to make, and what callers notice of it
-	$(BIN)/python tests/bench/jit_latency.py
+	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/bench/jit_latency.py
 
 proof-threads: build ## eight threads with a million calls each, asyncio, forks: all see the same; minutes
 	$(BIN)/python tests/robustness/threads.py
