@@ -7,8 +7,8 @@ Printed: the time of one compilation (the bar is 2 ms), and the 99th percentile 
 beside a process that does nothing but turn in a circle, and during compilation. The second kind is the floor: a
 neighbour that shares nothing with the caller but the machine (caches, clock, hyperthreads, the hypervisor). What
 compiling costs callers by what it does is the third beside the second; the bar is 10 % where a core is free. On a
-machine that does other things as well the numbers say little, and so do those of few compilations, or of a Python that
-is no optimised build: its own calls are longer then, and reach further into caches that compiling uses too.
+machine that does other things as well the numbers say little, and so do those of few compilations. A Python that is no
+optimised build shows more of it: 1.07 to 1.20 of alone where the optimised one of the same hour showed 1.02 to 1.10.
 """
 
 from __future__ import annotations
