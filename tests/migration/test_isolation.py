@@ -350,9 +350,9 @@ def test_a_routed_node_whose_workers_are_all_busy_answers_from_python(bad_worker
     try:
         program = routes.program(ECHO)
         put_into(routes, program, Mode.DIRECT_ONLY)
-        held = bad_workers.take()
+        held = Held(bad_workers)
         assert program.call({"word": "fine"}) == Returned({"result": "fine"})
-        bad_workers.give_back(held)
+        held.release()
         routes.migration.tend(is_all=True)
         assert state_of(routes, program).mode is Mode.DIRECT_ONLY, "it says nothing about the engine"
         assert divergences_of(routes, program) == []
@@ -445,7 +445,7 @@ def test_they_are_not_started_for_ever() -> None:
 
     def is_given_up() -> bool:
         with pytest.raises(Busy) as raised:
-            workers.take()
+            Held(workers)
         reasons.append(str(raised.value))
         return "no more are started" in reasons[-1]
 

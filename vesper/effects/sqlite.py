@@ -3,9 +3,7 @@
 Reads run on a connection that can only read (`query_only`), writes take the lock of the database at their begin
 (`BEGIN IMMEDIATE`): of two writers one waits, and then sees what the other has done.
 
-Who waits for another writer sleeps and tries again. Left to itself SQLite sleeps longer each time, up to a tenth of a
-second, while the file may be free for most of it: so it is told to give up before, and begins anew with short naps. And
-who comes newly lets those try first who have waited very long.
+Who waits for another writer of this process is woken when its turn has come (`sqlite_turns`).
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ from vesper.effects.database_session import MissingTable, Purpose, Rows, Session
 from vesper.effects.database_settings import DatabaseSettings
 from vesper.effects.database_values import Unreadable, to_column
 from vesper.effects.performer import EffectFailed
+from vesper.effects.sqlite_turns import Turns
 from vesper.spec.numbers import decimal_text
 from vesper.spec.times import date_text, duration_text
 from vesper.spec.values import Value
@@ -37,14 +36,10 @@ _STEPS_A_LOOK = 4_000
 _LONGEST = 64 << 20
 """Bytes of a value, or a row, beyond which SQLite itself refuses: more would be in memory before anybody counts."""
 _REFUSED = ("SQLITE_TOOBIG", "SQLITE_MISMATCH", "SQLITE_RANGE")
-_NAPS = 0.053
-"""So long SQLite waits for another writer before it is asked again: it sleeps for 1, 2, 5, 10, 15 and 20 ms, and would
-for 25, 50 and 100 ms after that. Shorter naps from the beginning were tried, and wake threads that keep the one from
-Python's lock who writes (docs/adr/0035)."""
-_TOO_LONG = 0.25
-"""Who has waited for this share of what he may is let go first by those who come newly."""
-_PAUSE = 0.025
-"""Longer than the longest nap of the one who goes first."""
+_BEGIN = "BEGIN IMMEDIATE"
+_NAP = 0.001
+"""So long SQLite itself waits for another writer, without Python's lock; who has to wait for longer stands in a queue.
+Left to itself it sleeps for up to a tenth of a second at a time, while the file may be free for most of it."""
 _numbers = itertools.count(1)
 
 
@@ -83,8 +78,7 @@ class SqliteBackend:
         assert settings.path is not None
         self._settings = settings
         self._path = settings.path
-        self._somebody_waits_long_until = 0.0
-        """A moment that passes by itself: nobody waits for ever for one who is gone."""
+        self._turns = Turns()
         self._pool: Pool[_Connection] = Pool(f"`{settings.name}`", settings.pool_size, self._open, _close, True)
 
     def close(self) -> None:
@@ -107,6 +101,8 @@ class SqliteBackend:
                 connection.deadline = None
                 is_sound = _rolled_back(connection.raw)
         finally:
+            if purpose.writes:
+                self._turns.passed_on()
             if is_sound:
                 self._pool.give_back(connection, generation)
             else:
@@ -116,31 +112,20 @@ class SqliteBackend:
         busy_seconds = self._settings.busy_timeout
         try:
             if purpose.writes and connection.is_wal:
-                connection.set_up(purpose.deadline, min(_NAPS, busy_seconds), is_reading=False)
+                connection.set_up(purpose.deadline, min(_NAP, busy_seconds), is_reading=False)
                 self._begin_to_write(connection.raw, purpose.deadline)
             else:
                 connection.set_up(purpose.deadline, busy_seconds, is_reading=not purpose.writes)
-                connection.raw.execute("BEGIN IMMEDIATE" if purpose.writes else "BEGIN")
+                connection.raw.execute(_BEGIN if purpose.writes else "BEGIN")
         except sqlite3.Error as error:
             raise _failure(error, purpose, self._settings.name) from error
         return _Session(connection.raw, purpose, self._settings.name)
 
     def _begin_to_write(self, raw: sqlite3.Connection, deadline: Deadline) -> None:
         """Takes the lock of the database, which others may have for a while. Raises what SQLite does."""
-        begun = time.monotonic()
-        if begun < self._somebody_waits_long_until:
-            time.sleep(_PAUSE)
-        while True:
-            try:
-                raw.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                now = time.monotonic()
-                if not _is_busy(error) or now - begun >= self._settings.busy_timeout or deadline.has_passed():
-                    raise
-            else:
-                return
-            if now - begun >= _TOO_LONG * self._settings.busy_timeout:
-                self._somebody_waits_long_until = now + _NAPS + _PAUSE
+        until = time.monotonic() + self._settings.busy_timeout
+        if not self._turns.take(lambda: _could_begin(raw), lambda: min(until - time.monotonic(), deadline.left())):
+            raw.execute(_BEGIN)
 
     def _commit(self, connection: _Connection, purpose: Purpose) -> None:
         if purpose.deadline.has_passed():
@@ -258,6 +243,16 @@ def _use_wal(raw: sqlite3.Connection) -> bool:
             if not _is_busy(error):
                 raise
     return bool(mode == "wal")
+
+
+def _could_begin(raw: sqlite3.Connection) -> bool:
+    try:
+        raw.execute(_BEGIN)
+    except sqlite3.OperationalError as error:
+        if not _is_busy(error):
+            raise
+        return False
+    return True
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

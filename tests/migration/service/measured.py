@@ -8,6 +8,7 @@ what it would have been with other rounds of the same kind. The ratio of all req
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 from collections.abc import Callable, Sequence
@@ -25,6 +26,12 @@ class Measured:
     by_python_us: list[int] = field(default_factory=list)
     by_direct_us: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    core: float = 0.0
+    """What the process of the service took of one core."""
+
+    def rate_for(self, core: float, rate: float) -> float:
+        """The rate at which as much of a core is taken, by what this one took. Half-way only: a turn is short."""
+        return rate * math.sqrt(core / self.core)
 
     @property
     def all_us(self) -> list[int]:
@@ -50,6 +57,8 @@ def compared(turns: Sequence[Turn]) -> dict[str, Any]:
         "rounds": len(turns),
         "requests": sum(routed.done for _, routed in turns),
         "wrong": sum(len(each.wrong) for turn in turns for each in turn),
+        "alone_core": round(statistics.mean(alone.core for alone, _ in turns), 3),
+        "mode_core": round(statistics.mean(routed.core for _, routed in turns), 3),
     }
     leaders: dict[str, Callable[[Measured], list[int]]] = {
         "python": lambda routed: routed.by_python_us,

@@ -14,6 +14,10 @@ What was loaded is left to itself by Python's collector (`gc.freeze`), as in a s
 requests: to look through it takes a tenth of a second, in which no thread runs, and whichever side that falls on has
 its 99th percentile from it (docs/how-to/move-a-node-over.md).
 
+Half of what one core can do is a rate at which Python alone keeps one core busy for half of the time. It is not half of
+what one thread gets through that has nobody beside it: a request then costs two thirds of what it does where threads
+pass Python's lock on to one another, and six threads get through little more than that half, all cores taken.
+
 The files stand in memory where the machine has a folder for that (`--place`). A disk that stands still for a tenth of a
 second at times makes the 99th percentile of whichever side it hits; and what the two sides share is a processor.
 
@@ -28,6 +32,7 @@ import gc
 import json
 import os
 import resource
+import statistics
 import sys
 import tempfile
 import threading
@@ -75,6 +80,10 @@ MUST_BE_FOUND = {"outcome": 13, "request": 57, "fault": 111}
 TRIES = 10
 BAR_P99 = 1.10
 """Of Python alone: what Python leads, in whatever mode."""
+HALF = 0.5
+"""Of one core, taken by Python alone."""
+CALIBRATIONS = 4
+"""So many times the rate is tried before it is used."""
 SETTLING = 5
 """So many turns before the first one that counts."""
 MORE, LOOK_EVERY = 2, 10
@@ -221,6 +230,7 @@ class Service:
 
     def _load(self, rate: float, seconds: float) -> Measured:
         found = Measured()
+        processor = time.process_time()
         begun = time.perf_counter()
         turns = iter(range(int(rate * seconds)))
         lock = threading.Lock()
@@ -247,15 +257,25 @@ class Service:
             thread.start()
         for thread in threads:
             thread.join()
+        found.core = (time.process_time() - processor) / (time.perf_counter() - begun)
         return found
 
-    def capacity(self, seconds: float) -> float:
-        """Requests a second that one thread gets through."""
-        until, count = time.perf_counter() + seconds, 0
-        while time.perf_counter() < until:
-            assert self.serve(self.order()) is None
-            count += 1
-        return count / seconds
+    def capacity(self, seconds: float, threads: int = 1) -> float:
+        """Requests a second that so many threads get through."""
+        until = time.perf_counter() + seconds
+        counts = [0] * threads
+
+        def work(number: int) -> None:
+            while time.perf_counter() < until:
+                assert self.serve(self.order()) is None
+                counts[number] += 1
+
+        workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+        for each in workers:
+            each.start()
+        for each in workers:
+            each.join()
+        return sum(counts) / seconds
 
     # -- the operator -----------------------------------------------------------------------------
 
@@ -298,25 +318,24 @@ def memory_mib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-def beside_python(service: Service, mode: Mode, seconds: float, rounds: int) -> dict[str, Any]:
-    """The same load in the mode and on Python alone, in turns. Before each round is looked what one core can do: where
-    the machine has become slower, half of what it could before may be all of what it can.
+def beside_python(service: Service, mode: Mode, rate: float, seconds: float, rounds: int) -> dict[str, Any]:
+    """The same load in the mode and on Python alone, in turns. After each round the rate follows what Python alone took
+    of a core: where the machine has become slower, half of what it could before may be all of what it can.
 
     Where the rounds do not say on which side of the bar a mode is, there are more of them, and all count: it is asked
     of a mode that looks good as well as of one that does not."""
     turns: list[Turn] = []
+    rates = []
     is_judged = mode not in (Mode.PYTHON_ONLY, Mode.DIRECT_ONLY)
     if is_judged:  # until it is known how many can be followed
         service.into(mode)
-        service.load(service.capacity(seconds / 3) / 2, SETTLING * seconds)
+        service.load(rate, SETTLING * seconds)
     while len(turns) < rounds or (
         is_judged
         and len(turns) < rounds * MORE
         and ((len(turns) - rounds) % LOOK_EVERY or not is_decided(turns, BAR_P99))
     ):
         number = len(turns)
-        service.into(Mode.PYTHON_ONLY)
-        rate = service.capacity(seconds / 3) / 2
         found = {}
         for is_alone in (True, False) if number % 2 == 0 else (False, True):
             into = Mode.PYTHON_ONLY if is_alone else mode
@@ -325,7 +344,13 @@ def beside_python(service: Service, mode: Mode, seconds: float, rounds: int) -> 
             # A turn is too short for evidence to move the node.
             assert service.program.live.local.mode is into, service.program.live.local
         turns.append((found[True], found[False]))
-    return {**compared(turns), "followed_share": round(service.routes.followers.admission.chance, 3)}
+        rates.append(rate)
+        rate = found[True].rate_for(HALF, rate)
+    return {
+        **compared(turns),
+        "rate": round(statistics.mean(rates), 1),
+        "followed_share": round(service.routes.followers.admission.chance, 3),
+    }
 
 
 def with_faults(service: Service, mode: Mode, rate: float, seconds: float) -> dict[str, Any]:
@@ -419,8 +444,8 @@ def run(turn: float, rounds: int, faulty: float, place: str | None, say: Callabl
     orders = 0
     for name, is_isolated in (("in_process", False), ("clean", True)):
         with service_of(is_isolated, place) as service:
-            warmed_up(service, turn * 8, say)
-            found[name] = without_faults(service, turn, rounds, say)
+            rate = warmed_up(service, turn * 8, say)
+            found[name] = without_faults(service, rate, turn, rounds, say)
             charges = service.charges()
             assert set(charges.values()) == {1}, "an order was charged more than once"
             assert set(charges) == service.paid
@@ -440,18 +465,27 @@ def warmed_up(service: Service, seconds: float, say: Callable[[str], None]) -> f
     gc.unfreeze()  # of a service before this one, which is gone
     gc.collect()
     gc.freeze()
-    capacity = service.capacity(seconds)
-    say(f"one thread pays for {capacity:.0f} orders a second; the service is asked for {capacity / 2:.0f}")
-    return capacity / 2
+    alone, together = service.capacity(seconds / 4), service.capacity(seconds / 4, THREADS)
+    rate = alone / 2
+    for _ in range(CALIBRATIONS):
+        rate = service.load(rate, seconds / 2 / CALIBRATIONS).rate_for(HALF, rate)
+    say(
+        f"one thread alone pays for {alone:.0f} orders a second, {THREADS} together for {together:.0f}; half of a core "
+        f"is taken by {rate:.0f}, which the service is asked for"
+    )
+    return rate
 
 
-def without_faults(service: Service, seconds: float, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
+def without_faults(
+    service: Service, rate: float, seconds: float, rounds: int, say: Callable[[str], None]
+) -> dict[str, Any]:
     """Python alone is among them, beside itself: that is what the machine adds to a ratio."""
     found: dict[str, Any] = {}
     for mode in LADDER:
         # Nothing is held to a bar there: Python leads none of it.
         enough = rounds if mode is not Mode.DIRECT_ONLY else max(1, rounds // 3)
-        found[mode.value] = beside_python(service, mode, seconds, enough)
+        found[mode.value] = beside_python(service, mode, rate, seconds, enough)
+        rate = found[mode.value]["rate"]
         say(f"{mode.value:<14} {found[mode.value]}")
     return found
 

@@ -36,15 +36,16 @@ class Raised(Exception):
 class Held:
     """A worker while an execution has it. It is given back when nobody has this object any more, at the latest."""
 
-    _worker: Worker | None = None
-
     def __init__(self, workers: Workers) -> None:
+        self._taken: list[Worker] = []
+        """At most one. In a list, because it can get there and away without a moment in which nobody has it."""
         self._workers = workers
         self._pid = os.getpid()
-        self._worker = workers.take()
+        workers.take(self._taken)
 
     def __del__(self) -> None:
-        self.release()
+        if hasattr(self, "_pid"):  # else it was struck before it took anything
+            self.release()
 
     def ask(self, question: bytes, program: IsolatedProgram) -> Mapping[str, Any]:
         """The answer; where the worker died or did not come back, one that says so as a fault of the engine."""
@@ -55,9 +56,9 @@ class Held:
         self._asked(None, program)
 
     def _asked(self, question: bytes | None, program: IsolatedProgram) -> Mapping[str, Any]:
-        worker = self._worker
-        if worker is None or self._pid != os.getpid():
+        if not self._taken or self._pid != os.getpid():
             raise Unavailable("the execution has no process: it has ended, or this process was forked meanwhile")
+        (worker,) = self._taken
         try:
             program.load_on(worker, self._workers.patience)
             if question is None:
@@ -65,8 +66,8 @@ class Held:
             began = time.monotonic()
             answer: Mapping[str, Any] = worker.child.ask(question, self._workers.patience)
         except ChildDied as error:
-            self._worker = None
             self._workers.died(worker, error.how)
+            self._taken.clear()
             if self._workers.is_closed:  # by us, and no fault of the engine
                 raise Unavailable("the processes of the direct engine were closed") from None
             return {"fault": f"the process of the direct engine is gone: {error}"}
@@ -74,7 +75,7 @@ class Held:
             return {"fault": f"the direct engine does not load the node: {error}"}
         except BaseException:
             # Whoever has the worker next would be given the answer to this question.
-            self._worker = None
+            self._taken.clear()
             self._workers.abandon(worker)
             raise
         if "unfit" in answer:
@@ -86,6 +87,5 @@ class Held:
         return answer
 
     def release(self) -> None:
-        worker, self._worker = self._worker, None
-        if worker is not None and self._pid == os.getpid():
-            self._workers.give_back(worker)
+        if self._pid == os.getpid():
+            self._workers.give_back(self._taken)

@@ -15,8 +15,10 @@ import atexit
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any
 from weakref import WeakSet
@@ -105,21 +107,25 @@ class Workers:
         with self._lock:
             return [each.child.pid for each in self._all]
 
-    def take(self) -> Worker:
-        """A worker that nobody else has, at once. Raises `Busy`."""
+    def take(self, into: list[Worker]) -> None:
+        """Puts a worker that nobody else has into a list of the caller's, at once. Raises `Busy`.
+
+        All of it happens in C, where no signal handler runs: one that raised before the caller has the worker would
+        leave it to nobody."""
         while True:
             try:
-                worker = self._idle.get_nowait()
+                into.extend(islice(iter(self._idle.get_nowait, None), 1))
             except Empty:
                 break
-            if worker.child.is_alive:
-                return worker
-            self._drop(worker, "it ended while it had nothing to do")
+            if into[-1].child.is_alive:
+                return
+            self._drop(into[-1], "it ended while it had nothing to do")
+            into.clear()
         raise Busy(self._start_another())
 
-    def give_back(self, worker: Worker) -> None:
-        """May be called from a finaliser: takes no lock."""
-        self._idle.put(worker)
+    def give_back(self, taken: list[Worker]) -> None:
+        """Empties the list, in C as well. May be called from a finaliser: takes no lock."""
+        deque(map(self._idle.put, islice(iter(taken.pop, None), len(taken))), maxlen=0)
         if self.is_closed:  # whoever closed them may have looked before
             self._close_idle()
 
