@@ -1,9 +1,9 @@
 """What callers saw, in one mode beside Python alone.
 
-A machine that stands still for a tenth of a second delays every request of that time, on whichever side it falls, and
-the 99th percentile of all requests is made of little else. So the two sides take turns every second or so; a turn of
-each is a round, and what a mode costs is the median of the rounds: half of them were worse. Each ratio has an interval:
-what it would have been with other rounds of the same kind. The ratio of all requests together is told beside it.
+The two sides take turns every second or so; a turn of each is a round. What a mode costs is told of all requests
+together, to which the bar is held, and beside it as the median of the rounds: a machine that stands still for a tenth
+of a second delays every request of that time, on whichever side it falls, and a few of those in all rounds make the
+99th percentile of all requests. Each ratio has an interval: what it would have been with other rounds of the same kind.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def is_decided(turns: Sequence[Turn], bar: float) -> bool:
     """Whether the rounds say that what Python's slowest callers noticed is over a bar, or under it: the bar is not
     within the interval."""
     pairs = [(alone.all_us, routed.by_python_us) for alone, routed in turns]
-    low, high = _interval(pairs, 0.99, _median)
+    low, high = _interval(pairs, 0.99, _pooled_ratio)
     return not low <= bar <= high
 
 
