@@ -220,7 +220,8 @@ proof-controller: build ## the migration controller under simulated traffic: ten
 	$(BIN)/python -m tests.migration.proof
 
 proof-service: build ## payments under load through all five modes, with a direct engine that lies, aborts and hangs; half an hour on a quiet machine
-	$(BIN)/python tests/migration/service/run.py
+	@$(BIN)/python tests/bench/environment.py --service $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/migration/service/run.py
 
 .PHONY: proof-code-points
 proof-code-points: build ## every code point through every operation of one string, on both engines; minutes

@@ -1,7 +1,8 @@
 """The environment of the benchmarks: `.venv-bench`, on a CPython that was built with profile-guided optimisation.
 
 A CPython without it runs plain Python a third slower, and flatters everybody else; so nobody is measured on one. The
-Python of `.venv` runs this file, which does nothing twice. `--rivals` installs the rivals too.
+Python of `.venv` runs this file, which does nothing twice. `--rivals` installs the rivals too, `--service` what a
+service of `make proof-service` needs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import sysconfig
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,7 @@ from vesper.cli.interpreter import Interpreter, interpreter_at  # noqa: E402  # 
 FOLDER = ROOT / ".venv-bench"
 STAMP = FOLDER / "made.json"
 BENCH = ROOT / "tests" / "bench"
+RIVALS, SERVICE = BENCH / "requirements.txt", BENCH / "requirements-service.txt"
 OLDEST = (3, 11)
 
 
@@ -103,11 +105,9 @@ def chosen(
 # -- what is in it --------------------------------------------------------------------------------
 
 
-def wanted(interpreter: Interpreter, with_rivals: bool) -> dict[str, str]:
+def wanted(interpreter: Interpreter, more: Sequence[Path]) -> dict[str, str]:
     """What the environment is made from."""
-    files = [ROOT / "requirements.lock", BENCH / "requirements-quick.txt"]
-    if with_rivals:
-        files.append(BENCH / "requirements.txt")
+    files = [ROOT / "requirements.lock", BENCH / "requirements-quick.txt", *more]
     return {
         "python": str(Path(interpreter.executable).resolve()),
         "version": interpreter.version,
@@ -123,8 +123,8 @@ def made() -> dict[str, str]:
     return found
 
 
-def make(interpreter: Interpreter, with_rivals: bool) -> None:
-    target, present = wanted(interpreter, with_rivals), made()
+def make(interpreter: Interpreter, more: Sequence[Path]) -> None:
+    target, present = wanted(interpreter, more), made()
     if target.items() <= present.items():
         return
     if present.get("python") != target["python"] or present.get("version") != target["version"]:
@@ -136,9 +136,10 @@ def make(interpreter: Interpreter, with_rivals: bool) -> None:
     if not quick.items() <= present.items():
         subprocess.run([*pip, "--require-hashes", "--no-deps", "-r", str(ROOT / "requirements.lock")], check=True)
         subprocess.run([*pip, "-r", str(BENCH / "requirements-quick.txt")], check=True)
-    if with_rivals:
-        print("installing the rivals", file=sys.stderr)
-        subprocess.run([*pip, "-r", str(BENCH / "requirements.txt")], check=True)
+    for each in more:
+        if present.get(each.name) != target[each.name]:
+            print(f"installing {each.relative_to(ROOT)}", file=sys.stderr)
+            subprocess.run([*pip, "-r", str(each)], check=True)
     STAMP.write_text(json.dumps({**present, **target}, indent=2) + "\n", encoding="utf-8")
 
 
@@ -166,12 +167,14 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--python", metavar="PATH", help="measure on this one; one is looked for, unless said")
     parser.add_argument("--rivals", action="store_true", help="install the rivals as well")
+    parser.add_argument("--service", action="store_true", help="install what a service needs as well")
     asked = parser.parse_args()
+    more = [RIVALS] * asked.rivals + [SERVICE] * asked.service
     abi = str(sysconfig.get_config_var("EXT_SUFFIX"))
     try:
         again = made().get("python")  # what was chosen once is not looked for again
         interpreter = chosen(asked.python or (again if again and Path(again).is_file() else None), abi)
-        make(interpreter, asked.rivals)
+        make(interpreter, more)
         provide_engine(interpreter.abi, abi)
     except Refused as problem:
         print(f"error: {problem}", file=sys.stderr)

@@ -85,23 +85,27 @@ def test_nothing_is_done_twice_and_another_python_makes_it_anew(
     monkeypatch.setattr(environment, "FOLDER", tmp_path)
     monkeypatch.setattr(environment, "STAMP", tmp_path / "made.json")
     monkeypatch.setattr(subprocess, "run", lambda command, **_: ran.append(command))
-    environment.make(GOOD, False)
+    environment.make(GOOD, [])
     assert [command[2] for command in ran] == ["venv", "pip", "pip"]
     assert ran[-1][-1].endswith("requirements-quick.txt")
     ran.clear()
-    environment.make(GOOD, False)
+    environment.make(GOOD, [])
     assert not ran
-    environment.make(GOOD, True)
+    environment.make(GOOD, [environment.RIVALS])
     assert [command[-1].rpartition("/")[2] for command in ran] == ["requirements.txt"]
     ran.clear()
-    environment.make(GOOD, False)
+    environment.make(GOOD, [])
+    environment.make(GOOD, [environment.RIVALS])
     assert not ran
-    environment.make(NEWER, True)
+    environment.make(GOOD, [environment.RIVALS, environment.SERVICE])
+    assert [command[-1].rpartition("/")[2] for command in ran] == ["requirements-service.txt"]
+    ran.clear()
+    environment.make(NEWER, [environment.RIVALS])
     assert [command[2] for command in ran] == ["venv", "pip", "pip", "pip"]
 
 
 def test_every_requirement_is_pinned() -> None:
-    for name in ("requirements.txt", "requirements-quick.txt"):
+    for name in ("requirements.txt", "requirements-quick.txt", "requirements-service.txt"):
         lines = (environment.BENCH / name).read_text(encoding="utf-8").splitlines()
         wanted = [line for line in lines if not line.startswith("#")]
         assert wanted

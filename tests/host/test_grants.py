@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from vesper.effects.performer import Ask, Performer
+from vesper.effects.performer import Ask, EffectFailed, Performer
 from vesper.effects.settings import ConfigError, Table
 from vesper.host.gate import Gate, NoHandle
 from vesper.host.grants import Grant, Handle, Mint, covers, denies, grant_from_table, judge
@@ -131,6 +132,26 @@ def test_the_gate_opens_for_its_own_handles_alone() -> None:
     assert gate.perform([handles[READ]], [READ], ASK) is False
     assert gate.perform([handles[READ]], [READ], ASK, 1.0, True) is True
     assert performer.count == 2
+
+
+def test_the_operator_is_told_once_of_what_nobody_can_perform(caplog: pytest.LogCaptureFixture) -> None:
+    class NotInstalled(_Performers):
+        def get(self, effect: str, /) -> Performer | None:  # type: ignore[override]  # as the gate asks
+            if effect == "http_request":
+                raise ConfigError("providers", "providers need the package `h11`")
+            return None
+
+    mint = Mint([grant("*")])
+    handles, _ = mint.handles("n_v1", ["database.*"], [], [READ])
+    gate = Gate(mint, NotInstalled(), _NoSecrets())
+    for effect in ("http_request", "http_request", "database_query", "database_query"):
+        with pytest.raises(EffectFailed) as failed:
+            gate.perform([handles[READ]], [READ], replace(ASK, effect=effect))
+        assert failed.value.code == "unavailable"
+    assert [record.getMessage() for record in caplog.records] == [
+        "an effect cannot be performed: providers: providers need the package `h11`",
+        "an effect cannot be performed: nothing is configured that performs `database_query`",
+    ]
 
 
 def test_a_handle_cannot_be_made_copied_changed_or_sent() -> None:

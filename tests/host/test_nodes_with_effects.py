@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.host.world import ROOT, World, answers, empty_tables, make_tables, ok, status
+from tests.host.tables import empty_tables, make_tables
+from tests.host.world import ROOT, World, answers, ok, status
 from tests.support.servers import Postgres, Redis
 from tests.support.web import closes, hangs, says
 from vesper.compiler import compile_file

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.host.tables import make_tables
 from tests.host.test_nodes_with_effects import SCENARIOS
-from tests.host.world import World, compiled_node, make_tables
+from tests.host.world import World, compiled_node
 from tests.migration.pairs import Both, Noting
 from tests.support.servers import Redis
 from vesper.api.node import Node

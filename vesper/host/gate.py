@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -11,6 +12,8 @@ from vesper.effects.settings import ConfigError
 from vesper.engines.engine import Request
 from vesper.host.grants import Handle, Mint
 from vesper.spec.vesper_error import VesperError
+
+_log = logging.getLogger("vesper.host")
 
 
 class NoHandle(VesperError):
@@ -32,6 +35,7 @@ class Gate:
         self._mint = mint
         self._performers = performers
         self._secrets = secrets
+        self._told: set[str] = set()
 
     def perform(
         self,
@@ -81,7 +85,16 @@ class Gate:
         try:
             found = self._performers.get(effect)
         except ConfigError as error:  # nothing was sent
+            self._tell(str(error))
             raise EffectFailed("unavailable", str(error)) from error
         if found is None:
-            raise EffectFailed("unavailable", f"nothing is configured that performs `{effect}`")
+            text = f"nothing is configured that performs `{effect}`"
+            self._tell(text)
+            raise EffectFailed("unavailable", text)
         return found
+
+    def _tell(self, problem: str) -> None:
+        """The operator, once: a node that handles the failure says something else to its caller."""
+        if problem not in self._told:
+            self._told.add(problem)
+            _log.error("an effect cannot be performed: %s", problem)
