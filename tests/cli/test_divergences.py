@@ -175,6 +175,12 @@ def test_older_epochs_and_closed_ones_are_listed_when_asked_for(store: Store) ->
     assert {each["status"] for each in as_json("list", "--all")} == {"open", "closed"}
 
 
+def test_a_store_without_any_says_so(store: Store) -> None:
+    ledger.apply(store, KEY, Batch("worker", 1), Settings(), NOON)
+    assert said("list").stdout == "no divergence is open\n"
+    assert said("list", "--all").stdout == "there is no divergence, open or closed\n"
+
+
 def test_a_divergence_is_found_by_its_beginning(store: Store) -> None:
     fingerprint = fill(store)
     found, note = seen()

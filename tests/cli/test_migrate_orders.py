@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.migration.hook import Hook
-from tests.migration.told import FEE, NOON_US, Told
+from tests.migration.told import FEE, MINUTE_US, NOON_US, Told
 from tests.support.journalled import invoke
+from vesper.cli import migrate_orders
+from vesper.cli.journal_text import time_text
 from vesper.migration.decide.modes import Mode
-from vesper.migration.decide.state import Close, EngineFaulted, Noisy, Settings, State
-from vesper.migration.stores import ledger
+from vesper.migration.decide.state import Close, EngineFaulted, Noisy, PinTo, Settings, State
+from vesper.migration.stores import ledger, sqlite_store
 from vesper.migration.stores.store import WHOLE, NodeKey
 
 OTHER = NodeKey("fee_v1", "e" * 64)
@@ -75,11 +77,14 @@ def test_an_approval_does_not_stand_for_evidence(told: Told, tmp_path: Path) -> 
     (tmp_path / "vesper.toml").write_text('[migration]\napprovals = ["canary_direct"]\n', encoding="utf-8")
     told = Told(tmp_path, Settings(frozenset({Mode.CANARY_DIRECT})))
     told.batch(runs=100)
-    assert "canary_direct lacks 106 more distinct runs that agree" in refused("promote", "fee")
+    assert "canary_direct lacks 106 more distinct runs that agree" in refused("promote", "fee", "--why", "x")
     told.batch(runs=110)
     assert state(told).mode is Mode.SHADOW_DIRECT
-    assert said("promote", "fee") == ["fee_v1: shadow_direct → canary_direct"]
-    found = json.loads(invoke("migrate", "promote", "fee", "--format", "json").stdout)
+    assert "Missing option '--why'" in refused("promote", "fee", code=2)
+    assert state(told).mode is Mode.SHADOW_DIRECT
+    assert said("promote", "fee", "--why", "looked at the paths") == ["fee_v1: shadow_direct → canary_direct"]
+    assert "looked at the paths" in told.store.history(FEE)[-1].text
+    found = json.loads(invoke("migrate", "promote", "fee", "--why", "x", "--format", "json").stdout)
     assert (found["mode"], found["decisions"]) == ("canary_direct", [])
     assert found["refused"].startswith("dual_verify lacks 10,604 more")
 
@@ -96,6 +101,27 @@ def test_a_pin_holds_a_node_and_is_taken_off(told: Told) -> None:
     assert state(told).mode is Mode.CANARY_DIRECT
     assert "there is no pin" in refused("unpin", "fee")
     assert "dual_verify is higher than" in refused("pin", "fee", "dual_verify", "--for", "1h", "--why", "x")
+
+
+def test_a_pin_that_is_over_is_taken_off_all_the_same(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has told the store anything since its time was over: the order finds it, and holds."""
+    for style in ((), ("--format", "json")):
+        told.batch(runs=300)
+        until_us = told.now_us + MINUTE_US
+        monkeypatch.setattr(migrate_orders, "now_us", lambda: told.now_us + 5 * MINUTE_US)
+        told.batch(FEE, PinTo(Mode.SHADOW_DIRECT, until_us, "ann", "a freeze"))
+        done = invoke("migrate", "unpin", "fee", "--why", "over", *style)
+        assert (done.exit_code, done.stderr) == (0, ""), done.output
+        if style:
+            found = json.loads(done.stdout)
+            assert (found["refused"], found["mode"]) == (None, "canary_direct")
+            assert [each["kind"] for each in found["decisions"]] == ["pin_ended", "changed"]
+        else:
+            assert done.stdout.splitlines() == [
+                f"fee_v1: the pin was over already: it was to shadow_direct until {time_text(until_us)}",
+                "fee_v1: shadow_direct → canary_direct",
+            ]
+    assert "there is no pin" in refused("unpin", "fee", "--why", "over")
 
 
 @pytest.mark.parametrize("length", ["7", "0s", "400d", "ever", "1 week"])
@@ -164,6 +190,18 @@ def test_after_a_kill_the_epoch_that_runs_is_resumed(told: Told) -> None:
     assert [state(told, key).mode for key in (FEE, OTHER)] == [Mode.PYTHON_ONLY, Mode.SHADOW_DIRECT]
 
 
+@pytest.mark.parametrize("mode", [Mode.PYTHON_ONLY, Mode.SHADOW_DIRECT])
+def test_a_pin_that_outlives_the_release_is_said(told: Told, mode: Mode) -> None:
+    told.batch(runs=300)
+    said("pin", "fee", mode.value, "--for", "1h", "--why", "a freeze", "--by", "ann")
+    said("kill", "fee", "--why", "fire")
+    lines = said("resume", "fee", "--why", "out")
+    assert lines[0] == "fee_v1: released: kill"
+    assert lines[-1].startswith(f"fee_v1: the pin to {mode.value} still holds it, until 20")
+    assert lines[-1].endswith(", by ann: a freeze; `vesper migrate unpin fee_v1` takes it off")
+    assert len(lines) == (2 if mode is Mode.PYTHON_ONLY else 3)
+
+
 def test_an_order_from_elsewhere_passes_nobody_by_who_must_approve(
     told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +214,7 @@ def test_an_order_from_elsewhere_passes_nobody_by_who_must_approve(
     said("pin", "fee", "shadow_direct", "--for", "1h", "--why", "x", *there)
     assert said("unpin", "fee", *there) == ["fee_v1: the pin to shadow_direct is off"]
     assert ledger.load(told.store, FEE, asks).mode is Mode.SHADOW_DIRECT
-    assert said("promote", "fee", *there) == ["fee_v1: shadow_direct → canary_direct"]
+    assert said("promote", "fee", "--why", "x", *there) == ["fee_v1: shadow_direct → canary_direct"]
 
 
 def test_what_changed_beside_a_refusal_is_said(told: Told) -> None:
@@ -225,9 +263,9 @@ def test_a_webhook_that_cannot_be_posted_to_stops_no_kill(told: Told, tmp_path: 
         (["kill", "fee", "--all", "--why", "x"], 2, "name a NODE, or say --all"),
         (["resume", "--all", "--epoch", "f", "--why", "x"], 2, "--epoch is of one node"),
         (["kill", "fe_v1", "--why", "x"], 1, "did you mean `fee_v1`?"),
-        (["kill", "fee", "--why", " "], 2, "write 1 to 2,000 printable signs"),
+        (["kill", "fee", "--why", " "], 2, "'--why': write 1 to 2,000 printable signs"),
         (["resume", "--all", "--why", "x"], 1, "nobody stopped all nodes"),
-        (["promote", "fee", "--store", "sqlite:none.db"], 1, "there is no store at"),
+        (["promote", "fee", "--why", "x", "--store", "sqlite:none.db"], 1, "there is no store at"),
         (["history", "--epoch", "f"], 2, "--epoch is of one node"),
     ],
 )
@@ -284,6 +322,45 @@ def test_stopping_all_nodes_of_a_store_without_any_is_doubtful(told: Told) -> No
     done = invoke("migrate", "kill", "--all", "--why", "fire")
     assert done.exit_code == 0
     assert "warning: no node was ever routed with " in done.stderr
+
+
+def _damaged(file: Path) -> Iterator[None]:
+    file.write_bytes(b"no database at all, " * 500)
+    yield
+
+
+def _locked(file: Path) -> Iterator[None]:
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@pytest.mark.parametrize("trouble", [_damaged, _locked])
+@pytest.mark.parametrize(
+    "which, where",
+    [(["fee_v1"], "[migration.nodes.fee_v1]"), (["--all"], "[migration.nodes.NODE] of every NODE")],
+)
+def test_what_stops_nodes_where_the_store_is_away_is_said(
+    told: Told,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trouble: Callable[[Path], Iterator[None]],
+    which: list[str],
+    where: str,
+) -> None:
+    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
+    (tmp_path / "vesper.toml").write_text('[migration]\nhold = "90s"\n', encoding="utf-8")
+    told.batch(runs=300)
+    told.store.close()
+    with contextmanager(trouble)(tmp_path / ".vesper" / "migration.db"):
+        lines = refused("kill", *which, "--why", "fire").splitlines()
+        assert "migration.db" in lines[0]
+        assert lines[1].startswith("the order may not have come through")
+        assert "after 90 s (`hold`)" in lines[2]
+        assert f'`max_mode = "python_only"` under {where}' in lines[3]
+        elsewhere = refused("kill", *which, "--why", "fire", "--store", "sqlite:.vesper/../.vesper/migration.db")
+        assert "after the `hold` of their configuration" in elsewhere
+        assert "max_mode" not in refused("resume", *which, "--why", "fire")
 
 
 # -- history --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from tests.migration.told import FEE, MINUTE_US, NOON_US, Told
 from tests.support.journalled import invoke
 from vesper.cli.plot_svg import nines, svg
 from vesper.migration.decide.modes import Mode
-from vesper.migration.decide.state import EngineFaulted
+from vesper.migration.decide.state import Close, EngineFaulted, Resume
 from vesper.migration.stores.series import Band, Divergent, Point, Series
 from vesper.migration.stores.store import Line
 
@@ -37,13 +37,13 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
 
 def test_a_picture_in_svg(told: Told, tmp_path: Path) -> None:
     done = invoke("migrate", "plot", "fee", "-o", "fee.svg")
-    assert (done.exit_code, done.stdout) == (0, "fee.svg: 7 points, 1 divergence\n"), done.output
+    assert (done.exit_code, done.stdout) == (0, "fee.svg: 8 points, 1 open divergence, seen once\n"), done.output
     root = ET.fromstring((tmp_path / "fee.svg").read_text(encoding="utf-8"))
     assert root.attrib["role"] == "img"
     assert root.findtext(f"{_SVG}title") == "Confidence of fee_v1"
     described = root.findtext(f"{_SVG}desc") or ""
     assert "shadow_direct from 2026-11-15 12:00:00Z, then canary_direct from 2026-11-15 12:01:00Z" in described
-    assert "1 divergence found" in described
+    assert "1 divergence found, 1 of them open" in described
     assert "prefers-color-scheme: dark" in (root.findtext(f"{_SVG}style") or "")
     texts = [each.text for each in root.iter(f"{_SVG}text")]
     assert {"0.95", "0.999", "0.9999", "python_only", "divergence"} <= set(texts)
@@ -77,12 +77,36 @@ def test_a_moment_is_drawn_too() -> None:
     ET.fromstring(svg(moment))
 
 
+def test_the_counts_are_those_of_the_list(told: Told, tmp_path: Path) -> None:
+    """What a divergence takes from its path is in the history, once or often; that is no count of divergences."""
+    for _ in range(3):
+        told.batch(FEE, Resume("ann", "mended"), runs=5)
+        told.diverge()
+    told.diverge(fingerprint="1" * 16)
+    told.batch(FEE, Close("1" * 16, "ann", "mended"))
+    (listed,) = json.loads(invoke("divergences", "list", "--format", "json").stdout)
+    assert listed["count"] == 4
+    done = invoke("migrate", "plot", "fee", "-o", "fee.svg")
+    assert done.stdout.endswith(" points, 1 open divergence, seen 4 times\n")
+    found = json.loads(invoke("migrate", "plot", "fee", "-o", "fee.svg", "--format", "json").stdout)
+    assert (found["divergences"], found["times"]) == (1, 4)
+    assert "2 divergences found, 1 of them open" in (tmp_path / "fee.svg").read_text(encoding="utf-8")
+
+
+def test_a_divergence_that_cannot_be_read_is_said(told: Told, tmp_path: Path) -> None:
+    told.store.transact(FEE, lambda transaction: transaction.put_divergence("1" * 16, "{}"))
+    done = invoke("migrate", "plot", "fee", "-o", "fee.svg")
+    assert (done.exit_code, "a divergence of fee_v1 cannot be read" in done.stderr) == (1, True), done.stderr
+    assert not (tmp_path / "fee.svg").exists()
+
+
 def test_a_program_is_told_what_was_drawn(told: Told) -> None:
     done = invoke("migrate", "plot", "fee", "-o", "fee.svg", "--format", "json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert (found["node"], found["epoch"], found["picture"]) == (FEE.node, FEE.epoch, "fee.svg")
     assert found["points"] > 0
+    assert (found["divergences"], found["times"]) == (1, 1)
 
 
 def test_a_picture_in_png(told: Told, tmp_path: Path) -> None:

@@ -131,7 +131,8 @@ def test_a_tolerance_for_nothing_is_said_and_is_no_bug(tmp_path: Path) -> None:
     )
     code, _, said = run()
     assert code == 1
-    assert "the tolerance for `fe`: there is no `fe`; there are decision, fee, risk, new_balance" in said
+    assert "vesper.toml, [migration.nodes]: payment_decision_v1: the tolerance for `fe`: there is no `fe`" in said
+    assert "; there are decision, fee, risk, new_balance" in said
     assert "Traceback" not in said
 
 

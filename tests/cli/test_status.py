@@ -247,7 +247,7 @@ def test_the_mode_that_is_shown_is_the_one_that_runs(told: Told, tmp_path: Path)
         "shadow_direct, which is `max_mode` of the configuration; its evidence carries canary_direct"
     )
     for style in ((), ("--format", "json")):
-        done = invoke("migrate", "promote", "fee", *style)
+        done = invoke("migrate", "promote", "fee", "--why", "x", *style)
         assert done.exit_code == 1
         assert "`max_mode` of the configuration allows no more than shadow_direct" in done.output
 
@@ -425,6 +425,26 @@ def test_a_tolerance_for_nothing_hides_the_conditions_and_nothing_else(told: Tol
     lines = shown("fee")
     assert any(line.endswith("the tolerance for `fe`: there is no `fe`; there are fee") for line in lines), lines
     assert any(line.split()[:2] == ["mode", "shadow_direct"] for line in lines)
+
+
+def test_a_tolerance_for_nothing_is_said_of_all_nodes(told: Told, tmp_path: Path) -> None:
+    """Also where nothing was routed yet: with such a tolerance nothing can be."""
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "fee_v1.vsp").write_text(SOURCE, encoding="utf-8")
+    config = tmp_path / "vesper.toml"
+    config.write_text(
+        "[migration.nodes.none.tolerances.x]\n"
+        + (rest := 'absolute = "1"\nversion = 1\nuntil = 2999-01-31\nwhy = "x"\n')
+        + f"[migration.nodes.fee.tolerances.fee]\n{rest}[migration.nodes.fee_v1.tolerances.fe]\n{rest}",
+        encoding="utf-8",
+    )
+    text = "vesper.toml, [migration.nodes]: fee_v1: the tolerance for `fe`: there is no `fe`; there are fee"
+    done = invoke("status")
+    assert (done.exit_code, done.stderr.count("warning: "), f"warning: {text}" in done.stderr) == (0, 1, True)
+    told.batch(runs=20)
+    for arguments in ((), ("fee",)):
+        assert any(text in line for line in shown(*arguments)), shown(*arguments)
+        assert [each for each in as_json(*arguments)["warnings"] if "tolerance" in each] == [text]
 
 
 def test_a_requirement_that_holds_is_said_to_hold() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.support.nodes import compiled_text
 from vesper.compiler import Compiled
+from vesper.effects.settings import ConfigError
 from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Request
 from vesper.engines.outcome import (
@@ -431,7 +432,8 @@ def test_a_tolerance_that_means_nothing_is_refused(tolerance: Tolerance, said: s
     with pytest.raises(BadTolerance) as refused:
         comparator(tolerance)
     assert said in str(refused.value)
-    assert str(refused.value).startswith("all_types_v1: ")
+    assert isinstance(refused.value, ConfigError)
+    assert str(refused.value).startswith("vesper.toml, [migration.nodes]: all_types_v1: ")
 
 
 def test_two_tolerances_for_one_field_are_refused() -> None:

@@ -24,7 +24,7 @@ from tests.migration.places import (
 from vesper.migration.compare.divergence import MAX_EXEMPLARS, Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.decide import latency
-from vesper.migration.decide.controller import step
+from vesper.migration.decide.controller import is_proven, step
 from vesper.migration.decide.modes import Mode, Reason
 from vesper.migration.decide.state import (
     Changed,
@@ -194,6 +194,66 @@ def test_what_happened_comes_before_what_agreed(store: Store) -> None:
     assert after.state.mode is Mode.SHADOW_DIRECT, "an open divergence is known before anything rises"
 
 
+@pytest.mark.parametrize("wrong", [1, 100])
+def test_a_path_that_is_wrong_now_and_then_has_no_evidence_of_what_agreed_beside_it(store: Store, wrong: int) -> None:
+    """Nine inputs of ten agree, in every batch. The node counts them as before."""
+    for number in range(1, 6):
+        first = 10_000 * number
+        happened = [
+            each for at in range(wrong) for each in diverged("one", 100 * number + at, "f1", first + at).happened
+        ]
+        apply(store, replace(agreed("one", number, MAIN, range(first + wrong, first + 1000)), happened=happened))
+    found = ledger.load(store, KEY, SETTINGS)
+    assert (found.clean, found.divergences) == (5 * (1000 - wrong), 5 * wrong)
+    assert found.compared == 5000
+    assert (found.paths[MAIN].clean, sizes(store, f"p{MAIN}:{found.paths[MAIN].attempt}")) == (0, [0])
+    closed = ledger.tell(store, KEY, Close("f1", "ann", "looked"), SETTINGS, NOW).state
+    assert not is_proven(closed, MAIN)
+    again = apply(store, agreed("one", 6, MAIN, range(60_000, 61_000))).state
+    assert (again.paths[MAIN].clean, is_proven(again, MAIN)) == (1000, True), "gathered afterwards, it counts"
+
+
+def test_what_agreed_on_other_paths_counts_beside_a_divergence(store: Store) -> None:
+    seen = {path: SeenOnPath(frozenset(range(300)), 300) for path in (MAIN, OTHER)}
+    found = apply(store, Batch("one", 1, diverged("one", 1, "f1", 7).happened, seen)).state
+    assert (found.clean, found.paths[MAIN].clean, found.paths[OTHER].clean) == (598, 0, 299)
+
+
+def test_generated_inputs_beside_a_divergence_are_no_evidence_of_its_path(store: Store) -> None:
+    generated = {path: frozenset(range(1000)) for path in (MAIN, OTHER)}
+    found = apply(store, Batch("one", 1, diverged("one", 1, "f1").happened, generated=generated)).state
+    assert (found.paths[MAIN].generated, found.paths[OTHER].generated) == (0, 1000)
+    again = apply(store, Batch("two", 1, generated=generated)).state
+    assert (again.paths[MAIN].generated, again.paths[OTHER].generated) == (1000, 1000)
+
+
+def test_a_fall_in_a_batch_takes_what_agreed_beside_it_from_every_path(store: Store) -> None:
+    apply(store, agreed("one", 1, MAIN, range(300)))
+    fall = Happened(Demote(Mode.SHADOW_DIRECT, "ann", "for a test"))
+    seen = {path: SeenOnPath(frozenset(range(300)), 300) for path in (MAIN, OTHER)}
+    found = apply(store, Batch("one", 2, [fall], seen)).state
+    assert (found.paths[MAIN].attempt, found.paths[MAIN].clean) == (2, 0)
+    assert found.paths[OTHER].clean == 300, "it was not there to lose anything"
+
+
+def test_what_was_gathered_before_a_divergence_was_told_is_no_evidence_of_its_path(store: Store) -> None:
+    """A divergence is told at once, and what agreed before it a second later, by its own process and by others."""
+
+    def told(process: str, number: int, first: int, attempt: int) -> State:
+        seen = SeenOnPath(frozenset(range(first, first + 300)), 300, attempt)
+        return apply(store, Batch(process, number, agreed={MAIN: seen})).state
+
+    assert told("one", 1, 0, 1).paths[MAIN].clean == 300
+    apply(store, diverged("one", 2, "f1", 5000))
+    for process, number in (("one", 3), ("two", 1)):
+        found = told(process, number, 1000, 1)
+        assert (found.clean, found.paths[MAIN].clean) == (600, 0)
+    after = told("two", 2, 1000, 2)
+    assert (after.clean, after.paths[MAIN].clean) == (600, 300), "the same inputs, seen again afterwards"
+    assert (after.divergences, after.compared) == (1, 1201)
+    assert told("three", 1, 2000, 2).paths[MAIN].clean == 600
+
+
 def test_notes_of_paths(store: Store) -> None:
     """The first one stays, with every prefix that any process saw."""
     first, other = PathNote(b"\x01", ("charge: ok",), "returned", ("x",)), PathNote(b"\x02", (), "returned")
@@ -253,6 +313,39 @@ def test_a_history_verifies_and_a_changed_byte_is_named(store: Store) -> None:
             assert f"line {at + 1} is missing" in str(ledger.verify_history([*lines[:at], *lines[at + 1 :]]))
 
 
+def test_a_divergence_that_is_open_has_one_line_however_often_it_comes(store: Store) -> None:
+    """Also where something agreed in between, and on every path that it was found on. All of it counts."""
+    apply(store, agreed("one", 1, MAIN, range(300)))
+    apply(store, agreed("one", 2, OTHER, range(100)))
+    before = len(store.history(KEY))
+    for number in range(3, 43, 4):
+        apply(store, diverged("one", number, "f1", 1000 + number))
+        apply(store, agreed("one", number + 1, MAIN, range(1000 * number, 1000 * number + 50)))
+        apply(store, diverged("one", number + 2, "f1", 2000 + number, path=OTHER))
+        apply(store, agreed("one", number + 3, OTHER, range(1000 * number, 1000 * number + 50)))
+    found = ledger.load(store, KEY, SETTINGS)
+    assert (found.divergences, found.paths[MAIN].attempt, found.paths[MAIN].clean) == (20, 11, 50)
+    assert Divergence.from_text(store.divergences(KEY)[0]).count == 20
+    lines = [json.loads(line.text) for line in store.history(KEY)][before:]
+    assert [(each["kind"], each.get("path")) for each in lines] == [("path_demoted", MAIN), ("path_demoted", OTHER)]
+    assert sizes(store, f"p{MAIN}:10", f"p{MAIN}:11") == [0, 50], "what was taken from the path is gone all the same"
+    apply(store, diverged("one", 100, "f2", 77))
+    ledger.tell(store, KEY, Close("f1", "ann", "looked"), SETTINGS, NOW)
+    apply(store, diverged("one", 101, "f1", 78))
+    assert kinds(store)[before + 2 :] == ["path_demoted", "closed", "path_demoted"], "another one, and one come back"
+    assert ledger.verify_history(store.history(KEY)) is None
+
+
+def test_a_path_that_was_trusted_again_has_a_line_when_it_is_not(store: Store) -> None:
+    """Its divergence is open on another path, so that it may have its evidence meanwhile."""
+    apply(store, diverged("one", 1, "f1", 1))
+    apply(store, diverged("one", 2, "f1", 2, path=OTHER))
+    apply(store, agreed("one", 3, OTHER, range(100, 500)))
+    after = apply(store, diverged("one", 4, "f1", 3, path=OTHER))
+    assert [type(each) for each in after.decisions] == [PathDemoted]
+    assert kinds(store) == ["path_demoted", "path_demoted", "path_proven", "path_demoted"]
+
+
 def test_work_that_fails_leaves_nothing(store: Store) -> None:
     before = with_a_history(store)
     state = store.read(KEY)
@@ -308,7 +401,7 @@ def test_a_kill_switch_that_cannot_be_read(store: Store, text: str) -> None:
 
 def test_what_happened_is_taken_in_order_with_the_times_between(store: Store) -> None:
     """The same as every event by itself, also where a round of times decides something."""
-    slow, fast = Timed(100, 300), Timed(100, 100)
+    slow, fast = Timed(100_000, 300_000), Timed(100_000, 100_000)
     events: list[Event] = [
         *[slow] * (latency.ROUND + 3), Unknown(1), *[fast] * 20, *[slow] * (2 * latency.ROUND), Unknown(2), fast, fast,
     ]  # fmt: skip

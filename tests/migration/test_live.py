@@ -26,7 +26,7 @@ from vesper.migration.compare.reports import Agreement, Difference, Disagreement
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.decide.controller import is_proven
 from vesper.migration.decide.modes import Mode
-from vesper.migration.decide.state import Demote, Diverged, Kill, Settings, State
+from vesper.migration.decide.state import Close, Demote, Diverged, Kill, Settings, State
 from vesper.migration.live import spool as spool_module
 from vesper.migration.live.live import Live
 from vesper.migration.live.process import Migration
@@ -505,6 +505,38 @@ def test_what_was_seen_before_a_fall_is_no_fresh_evidence(live: Live, migration:
     agree(live, 10, first=2000)
     migration.tend(is_all=True)
     assert state_of(store).clean == 10
+
+
+def test_what_agreed_before_a_divergence_is_no_fresh_evidence_of_its_path(
+    live: Live, migration: Migration, store: Shaky
+) -> None:
+    """It is told at once, in a batch of its own; what was gathered before it comes later, and from other processes."""
+    live.report(differs(fingerprint=90_000))
+    for number in range(5):
+        agree(live, 900, first=1000 * number)
+        live.report(differs(fingerprint=90_001 + number))
+        migration.tend()
+        migration.tend(is_all=True)
+    found = state_of(store)
+    assert (found.divergences, found.clean, found.paths[MAIN.name].clean) == (6, 4500, 0)
+    [kept] = store.divergences(KEY)
+    ledger.tell(store, KEY, Close(Divergence.from_text(kept).fingerprint, "ann", "looked"), Settings(), 1)
+    migration.tend(is_all=True)
+    assert not live.trusts(MAIN.name)
+    agree(live, 900, first=10_000)
+    migration.tend(is_all=True)
+    assert (state_of(store).paths[MAIN.name].clean, live.trusts(MAIN.name)) == (900, True), "gathered afterwards"
+
+
+def test_a_process_that_begins_after_a_divergence_gathers_evidence_at_once(
+    live: Live, migration: Migration, store: Shaky, tmp_path: Path
+) -> None:
+    live.report(differs())
+    migration.tend(is_all=True)
+    other = Migration(MigrationSettings("", refresh=0.05), tmp_path / "other", store)
+    agree(other.node(KEY, live.compiled, happened), 10)
+    other.close()
+    assert state_of(store).paths[MAIN.name].clean == 9, "one input is the one that diverged"
 
 
 # -- the spool ------------------------------------------------------------------------------------

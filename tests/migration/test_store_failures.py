@@ -271,6 +271,26 @@ def test_a_store_of_a_newer_vesper_is_refused(kind: str, request: pytest.Fixture
     later.close()
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_does_not_keep_every_text_is_refused(postgres: Postgres, encoding: str) -> None:
+    """Before anything is made in it: SQL_ASCII gives bytes for texts, and others lack most signs."""
+    import psycopg
+
+    name = f"migration_{encoding.lower()}_{os.getpid()}"
+    run_sql(
+        postgres.dsn(),
+        f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'",
+    )
+    store = open_store(postgres.dsn(name))
+    for use in USES:
+        with pytest.raises(StoreError, match=rf"/{name}: .* encoding {encoding}.* `CREATE DATABASE .* ENCODING 'UTF8'"):
+            use(store)
+    store.close()
+    with psycopg.connect(postgres.dsn(name)) as connection:
+        assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+    run_sql(postgres.dsn(), f"DROP DATABASE {name}")
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_it_stands_beside_the_journal(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     from vesper.journal.journal import open_journal

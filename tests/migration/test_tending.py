@@ -9,10 +9,13 @@ import pytest
 
 from tests.migration.memory_store import MemoryStore
 from tests.migration.routed import routes_in, state_of
+from tests.migration.test_replaced import Other
 from tests.support.waiting import eventually
 from vesper.compiler import Compiled, compile_source
 from vesper.diagnostics.source import SourceFile
 from vesper.migration.decide.modes import Mode
+from vesper.migration.decide.state import Kill, Resume, Settings
+from vesper.migration.stores import ledger
 
 SWITCH = """\
 node_id: switch_v1
@@ -73,6 +76,28 @@ def test_two_enums_and_a_boolean_are_enumerated_and_reach_direct_only(tmp_path: 
         assert state_of(routes, program).mode is Mode.DIRECT_ONLY
         program.chooser.draw = lambda: 0.5
         assert program.live.local.is_complete
+    finally:
+        routes.close()
+
+
+@pytest.mark.parametrize("is_latched", [False, True], ids=["as it is", "latched"])
+def test_a_node_is_enumerated_again_for_a_store_that_was_replaced(tmp_path: Path, is_latched: bool) -> None:
+    """Traffic would never bring as many inputs as are needed: there are twelve. One that is latched is enumerated when
+    somebody has released it."""
+    routes = routes_in(tmp_path)
+    program = routes.program(made(SWITCH))
+    key = program.live.key
+    try:
+        eventually(lambda: program.live.state.is_complete, within=30)
+        if is_latched:
+            ledger.tell(routes.migration.store, key, Kill("ann", "an incident"), Settings(), 1)
+            eventually(lambda: bool(program.live.state.latches))
+        routes.migration.store = Other()
+        eventually(lambda: routes.migration.key == Other().secret())
+        if is_latched:
+            eventually(lambda: bool(state_of(routes, program).latches))
+            ledger.tell(routes.migration.store, key, Resume("ann", "it is over"), Settings(), 2)
+        eventually(lambda: state_of(routes, program).is_complete, within=30)
     finally:
         routes.close()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.migration.told import FEE, MINUTE_US, NOON_US, Told
+from vesper.migration.decide import wilson
 from vesper.migration.decide.controller import Missing
 from vesper.migration.decide.modes import Engine, Mode
 from vesper.migration.decide.state import EngineFaulted, Kill, RunLost, Settings
@@ -155,8 +156,21 @@ def test_the_course_of_a_node(tmp_path: Path) -> None:
         Band(Mode.PYTHON_ONLY, NOON_US + 3 * MINUTE_US, NOON_US + 10 * MINUTE_US),
     ]
     assert [each.at_us for each in found.divergences] == [NOON_US + 2 * MINUTE_US]
-    assert [round(each.lower_bound, 3) for each in found.points] == [0.902, 0.965, 0.965, 0.959, 0.959, 0.0, 0.0]
+    assert [round(each.lower_bound, 3) for each in found.points] == [0.902, 0.965, 0.965, 0.959, 0.959, 0.0, 0.0, 0.0]
     assert found.start_us == NOON_US
+    told.store.close()
+
+
+def test_the_last_point_is_now(tmp_path: Path) -> None:
+    """Samples are a minute apart: what came since the last one is in the picture all the same."""
+    told = Told(tmp_path)
+    told.batch(runs=1)
+    told.now_us = NOON_US + MINUTE_US // 2
+    told.batch(runs=150)
+    found = read_series(told.store, FEE, NOON_US + MINUTE_US // 2)
+    assert found is not None
+    assert [each.at_us for each in found.points] == [NOON_US, NOON_US + MINUTE_US // 2]
+    assert found.points[-1].lower_bound == wilson.lower_bound(151, 0)
     told.store.close()
 
 

@@ -39,7 +39,7 @@ from vesper.migration.decide.state import (
 PYTHON, SHADOW, CANARY, DUAL, DIRECT = LADDER
 ONCE = Diverged(MAIN, "f1")
 WHO = ("ann", "because")
-SLOW = [Timed(100, 200)] * (latency.ROUND * latency.BAD_ROUNDS)
+SLOW = [Timed(100_000, 200_000)] * (latency.ROUND * latency.BAD_ROUNDS)
 MANY = [Diverged(MAIN, f"f{number}") for number in range(MAX_OPEN + 1)]
 
 Story = tuple[Callable[[], State], Sequence[Event]]

@@ -105,7 +105,8 @@ def list_command(config: Path | None, dsn: str | None, node: str | None, is_all:
         click.echo(document([list_json(each) for each in shown]))
     else:
         if shown or not damaged:
-            click.echo("\n".join(list_lines(shown)) if shown else "no divergence is open")
+            none = "there is no divergence, open or closed" if is_all else "no divergence is open"
+            click.echo("\n".join(list_lines(shown)) if shown else none)
         older = sum(each.divergence.status == "open" and not each.is_current for each in found)
         if older and not is_all:
             click.echo(f"\n{number(older, 'divergence')} of older epochs of these nodes never closed; --all shows them")

@@ -7,6 +7,7 @@ kills a node is in a hurry.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from vesper.cli.journal_open import by_option, style_option, this_user
 from vesper.cli.journal_text import document, time_text
 from vesper.cli.migration_open import (
     Opened,
+    StoreTrouble,
     epoch_option,
     now_us,
     read_length,
     short_epoch,
+    store_dsn,
     store_options,
     the_key,
     the_keys,
@@ -29,12 +32,14 @@ from vesper.cli.migration_open import (
 from vesper.effects.settings import ConfigError
 from vesper.migration.decide.modes import LADDER, Mode
 from vesper.migration.decide.state import (
+    CONTROLLER,
     Changed,
     Decision,
     Demote,
     Event,
     Kill,
     Latched,
+    Pin,
     PinEnded,
     PinSet,
     PinTo,
@@ -62,18 +67,18 @@ all_option = click.option("--all", "is_all", is_flag=True, help="Every node that
 @click.argument("node")
 @store_options
 @epoch_option
-@why_option(is_required=False)
+@why_option(is_required=True)
 @by_option
 @style_option
 def promote_command(
-    node: str, config: Path | None, dsn: str | None, epoch: str | None, why: str | None, by: str | None, style: str
+    node: str, config: Path | None, dsn: str | None, epoch: str | None, why: str, by: str | None, style: str
 ) -> None:
     """Approve of the next mode, where the settings ask for it. The evidence is needed all the same."""
     who = by or this_user()
     with the_store(config, dsn) as opened:
         key = the_key(opened, node, epoch)
         _check_allowed(opened, key, style)
-        _tell(opened, key, Promote(who, why or "approved"), style)
+        _tell(opened, key, Promote(who, why), style)
 
 
 def _check_allowed(opened: Opened, key: NodeKey, style: str) -> None:
@@ -196,16 +201,31 @@ def kill_command(
     """Stop the direct engine for a node, in every epoch, or for all nodes: Python runs alone, within a second.
 
     It holds until somebody resumes it. A node that was killed begins its evidence afresh; the switch for all changes
-    nothing else.
+    nothing else. Where the store is away, it says what stops nodes instead.
     """
     who = by or this_user()
     _check_one(node, is_all, epoch)
-    with the_store(config, dsn) as opened:
-        if node is None:
-            _kill_all(opened, who, why, style)
-            return
-        keys = the_keys(opened.store, node) if epoch is None else [the_key(opened, node, epoch)]
-        _tell_each(opened, keys, Kill(who, why), style)
+    try:
+        with the_store(config, dsn) as opened:
+            if node is None:
+                _kill_all(opened, who, why, style)
+                return
+            keys = the_keys(opened.store, node) if epoch is None else [the_key(opened, node, epoch)]
+            _tell_each(opened, keys, Kill(who, why), style)
+    except StoreTrouble as problem:
+        raise click.ClickException("\n".join([problem.message, *_what_stops_now(node, config, dsn)])) from None
+
+
+def _what_stops_now(node: str | None, config: Path | None, dsn: str | None) -> list[str]:
+    """What is left to who wants nodes stopped and cannot reach the store."""
+    where, migration = store_dsn(config, dsn)
+    hold = f"{migration.hold:g} s (`hold`)" if where == migration.store else "the `hold` of their configuration"
+    nodes = "NODE] of every NODE" if node is None else f"{printable(Path(node).stem)}]"
+    return [
+        "the order may not have come through: where it has not, the direct engine goes on",
+        f"  processes that cannot use the store either run on Python alone after {hold}",
+        f'  at once: `max_mode = "python_only"` under [migration.nodes.{nodes} in vesper.toml, and a restart',
+    ]
 
 
 @click.command("resume")
@@ -242,9 +262,17 @@ def resume_command(
             return
         key = the_key(opened, node, epoch)
         _tell(opened, key, Resume(who, why), style)
+        if style == "text" and (pin := ledger.load(opened.store, key, opened.settings).pin) is not None:
+            click.echo(f"{printable(key.node)}: {_still_pinned(key, pin)}")
         if style == "text" and (others := _still_latched(opened, key)):
             listed = ", ".join(short_epoch(each.epoch) for each in others)
             click.echo(f"other epochs of it are still latched: {listed}; --epoch names one")
+
+
+def _still_pinned(key: NodeKey, pin: Pin) -> str:
+    held = f"until {time_text(pin.until_us)}, by {printable(pin.who)}: {printable(pin.why)}"
+    off = f"`vesper migrate unpin {printable(key.node)}` takes it off"
+    return f"the pin to {pin.mode.value} still holds it, {held}; {off}"
 
 
 def _kill_all(opened: Opened, who: str, why: str, style: str) -> None:
@@ -296,7 +324,7 @@ def _tell_each(opened: Opened, keys: list[NodeKey], event: Event, style: str) ->
     for key in keys:
         where = printable(key.node) + (f" ({short_epoch(key.epoch)})" if len(keys) > 1 else "")
         try:
-            applied = ledger.tell(opened.store, key, event, opened.rules, now_us())
+            applied = _unless_over(ledger.tell(opened.store, key, event, opened.rules, now_us()))
         except BadState as problem:
             problems.append(f"{where}: its state cannot be read, so that Python runs alone there: {problem}")
             shown.append(_json(key, None, str(problem)))
@@ -323,6 +351,15 @@ def _tell_each(opened: Opened, keys: list[NodeKey], event: Event, style: str) ->
         raise click.ClickException("\n".join(map(printable, problems)))
 
 
+def _unless_over(applied: ledger.Applied) -> ledger.Applied:
+    """A pin whose time was over ended before the order to take it off was looked at. What was asked for holds, and that
+    there is no pin any more is no refusal."""
+    if not any(isinstance(each, PinEnded) for each in applied.decisions):
+        return applied
+    left = (each for each in applied.decisions if not (isinstance(each, Refused) and isinstance(each.event, Unpin)))
+    return replace(applied, decisions=tuple(left))
+
+
 def _pass_on(opened: Opened, tell: Callable[[Alerts], None]) -> None:
     """Posts what others should know, where the configuration of the store names a webhook. It is done and said by then:
     a webhook that is away costs some seconds, and the exit code says nothing of it."""
@@ -346,8 +383,9 @@ def _said(decisions: tuple[Decision, ...]) -> list[str]:
                 found.append(f"{before.value} → {after.value}{afresh}")
             case PinSet(pin):
                 found.append(f"pinned to {pin.mode.value} until {time_text(pin.until_us)}")
-            case PinEnded(pin):
-                found.append(f"the pin to {pin.mode.value} is off")
+            case PinEnded(pin, who):
+                until = f"the pin was over already: it was to {pin.mode.value} until {time_text(pin.until_us)}"
+                found.append(until if who == CONTROLLER else f"the pin to {pin.mode.value} is off")
             case Latched(latch):
                 found.append(f"latched: {latch.reason.value}")
             case Released(latches):

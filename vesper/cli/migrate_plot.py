@@ -9,6 +9,7 @@ import click
 from vesper.cli.journal_open import style_option
 from vesper.cli.journal_text import document, number
 from vesper.cli.migration_open import epoch_option, now_us, store_options, the_key, the_store
+from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.series import read_series
 from vesper.spec.values import printable
 
@@ -35,6 +36,8 @@ def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, ep
         key = the_key(opened, node, epoch)
         try:
             series = read_series(opened.store, key, now_us())
+        except BadState:
+            raise  # it says what it is
         except (ValueError, KeyError, TypeError):
             raise click.ClickException(
                 f"the history of {printable(key.node)} says something that this Vesper does not know: "
@@ -54,9 +57,11 @@ def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, ep
         path.write_bytes(picture)
     except OSError as problem:
         raise click.ClickException(f"{printable(str(path))} cannot be written: {problem.strerror}") from None
-    points, divergences = len(series.points), len(series.divergences)
+    points, divergences = len(series.points), len(series.open)
+    times = sum(each.count for each in series.open)
     if style == "json":
         found = {"node": key.node, "epoch": key.epoch, "picture": str(path)}
-        click.echo(document({**found, "points": points, "divergences": divergences}))
+        click.echo(document({**found, "points": points, "divergences": divergences, "times": times}))
         return
-    click.echo(f"{printable(str(path))}: {number(points, 'point')}, {number(divergences, 'divergence')}")
+    seen = "" if not divergences else ", seen once" if times == 1 else f", seen {times:,} times"
+    click.echo(f"{printable(str(path))}: {number(points, 'point')}, {number(divergences, 'open divergence')}{seen}")

@@ -17,7 +17,6 @@ from vesper.diagnostics.suggest import did_you_mean
 from vesper.effects.settings import ConfigError, close_to
 from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.migrating import MigrationSettings
-from vesper.migration.compare.tolerances import BadTolerance
 from vesper.migration.decide.modes import THRESHOLDS, Mode
 from vesper.migration.decide.state import MAX_PIN_US, Settings
 from vesper.migration.live.spool import untold
@@ -98,12 +97,18 @@ class Opened:
         ]
 
 
+class StoreTrouble(click.ClickException):
+    """The store cannot be used, or not now."""
+
+
 @contextmanager
 def clean_errors() -> Iterator[None]:
     """Whatever is wrong with the store or the settings ends the command with its message."""
     try:
         yield
-    except (StoreError, ConfigError, BadTolerance) as problem:
+    except StoreError as problem:
+        raise StoreTrouble(printable_lines(str(problem))) from None
+    except ConfigError as problem:
         raise click.ClickException(printable_lines(str(problem))) from None
     except BadState as problem:
         raise click.ClickException(f"the store holds a state that cannot be read: {printable(str(problem))}") from None

@@ -70,7 +70,7 @@ def described(series: Series) -> str:
     last = f"{series.points[-1].lower_bound:.5f}" if series.points else "none"
     return (
         f"From {time_text(series.start_us)} to {time_text(series.until_us)}. Modes: {modes}. The last lower bound is "
-        f"{last}. {number(len(series.divergences), 'divergence')} found."
+        f"{last}. {number(len(series.kept), 'divergence')} found, {len(series.open):,} of them open."
     )
 
 
@@ -141,8 +141,8 @@ def _divergences(series: Series) -> Iterable[str]:
     y = HEIGHT - BOTTOM - 10
     for column, fingerprints in marks.items():
         x = LEFT + (WIDTH - LEFT - RIGHT) * column / _MARKS
-        names = ", ".join(sorted(set(fingerprints))[:5])
-        label = escape(f"{number(len(fingerprints), 'divergence')}: {printable(names)}")
+        distinct = sorted(set(fingerprints))
+        label = escape(f"{number(len(distinct), 'divergence')}: {printable(', '.join(distinct[:5]))}")
         yield (f'<path class="mark" d="M{x - 4:.1f} {y - 4}l8 8m0 -8l-8 8"><title>{label}</title></path>')
 
 

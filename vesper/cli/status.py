@@ -29,7 +29,7 @@ from vesper.cli.migration_open import (
     the_store,
 )
 from vesper.cli.status_text import Detail, detail_json, detail_lines, head_lines, overview_json, overview_lines
-from vesper.host.migrating import Tolerance
+from vesper.host.migrating import MigrationSettings, Tolerance
 from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths
 from vesper.migration.stores.store import NodeKey
 from vesper.spec.values import printable
@@ -82,12 +82,15 @@ def command(
     if watch:
         _watch(paint, lambda: time.sleep(_SECONDS))
         return
-    where, _ = store_dsn(config, dsn)
+    where, migration = store_dsn(config, dsn)
     absent = missing_file(where)
     if node is None and dsn is None and absent is not None:
+        bad = _bad_tolerances(migration, root)
+        for each in bad:
+            click.echo(f"warning: {printable(each)}", err=True)
         click.echo(NOTHING_YET.format(f"there is no store at {printable(str(absent))}"), err=True)
         if style == "json":
-            click.echo(document(overview_json(Overview(str(absent), (), None, ()), {}, now_us())))
+            click.echo(document(overview_json(Overview(str(absent), bad, None, ()), {}, now_us())))
         return
     click.echo(paint())
 
@@ -111,7 +114,7 @@ def _painted(
 ) -> str:
     width = shutil.get_terminal_size((_WIDTH, 0)).columns
     with the_store(config, dsn) as opened:
-        waiting = found_and_untold(config, dsn)
+        waiting = [*found_and_untold(config, dsn), *_bad_tolerances(opened.migration, root)]
         if node is not None and not all_epochs:
             key = the_key(opened, node, epoch)
             overview = read_overview(opened.store, opened.settings, node=key.node)
@@ -131,6 +134,29 @@ def _painted(
         if not overview.nodes:
             return _empty(overview, width)
         return "\n".join(overview_lines(overview, highest, now_us(), width))
+
+
+def _bad_tolerances(migration: MigrationSettings, root: Path) -> list[str]:
+    """What is said of tolerances that mean nothing for their node: it cannot be loaded with them. Nodes that are not
+    found here, or have errors, are left alone."""
+    names = [name for name, each in migration.nodes.items() if each.tolerances]
+    if not names:
+        return []
+    from vesper.compiler import compile_file
+    from vesper.migration.compare.tolerances import BadTolerance, allowances_of
+    from vesper.repository.locate import NodeNotFound, locate
+
+    found = []
+    for name in names:
+        try:
+            compiled, _ = compile_file(locate(name, root))
+            if compiled is not None:
+                allowances_of(compiled.node, migration.of(compiled.node.node_id).tolerances)
+        except BadTolerance as problem:
+            found.append(str(problem))
+        except NodeNotFound:
+            continue
+    return list(dict.fromkeys(found))
 
 
 def _empty(overview: Overview, width: int) -> str:

@@ -92,21 +92,25 @@ class SqliteBackend:
             raise EffectFailed("unavailable", f"`{self._settings.name}` is configured as `read_only`")
         generation = self._pool.generation
         connection, _ = self._pool.take(purpose.deadline)
-        is_sound = False
+        has_begun = is_sound = False
         try:
             try:
-                yield self._begun(connection, purpose)
+                session = self._begun(connection, purpose)
+                has_begun = True
+                yield session
                 self._commit(connection, purpose)
             finally:
                 connection.deadline = None
                 is_sound = _rolled_back(connection.raw)
         finally:
-            if purpose.writes:
-                self._turns.passed_on()
-            if is_sound:
-                self._pool.give_back(connection, generation)
-            else:
-                self._pool.drop(connection)
+            try:
+                if has_begun and purpose.writes:
+                    self._turns.passed_on()
+            finally:
+                if is_sound:
+                    self._pool.give_back(connection, generation)
+                else:
+                    self._pool.drop(connection)
 
     def _begun(self, connection: _Connection, purpose: Purpose) -> Session:
         busy_seconds = self._settings.busy_timeout

@@ -30,10 +30,10 @@ class Connections:
     """What belongs to one process: a writer and a reader."""
 
     def __init__(self) -> None:
-        self.turn = threading.RLock()
-        """Taken before `lock` by who waits for a while only. Its owner is known, so that an exception which strikes
-        when he has just got it does not leave it taken. The others are entered in C, where nothing strikes."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        """Nobody takes it twice, see `_refuse_own`. Its owner is known: an exception that strikes who waits for a while
+        only, when he has just got it, does not leave it taken, and a signal handler does not wait for its own thread.
+        Everybody else enters it in C, where nothing strikes."""
         self.writer: sqlite3.Connection | None = None
         self.level = ""
         self.reading_lock = threading.Lock()
@@ -71,7 +71,7 @@ class SqliteFile:
 
     def _error_of_turn(self) -> VesperError:
         return self._error(
-            f"{self._path}: other threads of this process have written the {self.what} for {self._turn_seconds:g} s"
+            f"{self._path}: other threads of this process have had the {self.what} for {self._turn_seconds:g} s"
         )
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
@@ -104,47 +104,42 @@ class SqliteFile:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """One thread of the process writes at a time."""
+        """One thread of the process writes at a time. To be used in an `Ending` (`store`)."""
         here = self._here
-        if here.turn._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks
-            raise self._error(f"{self._path}: a signal handler cannot write the {self.what} while its thread does")
+        self._refuse_own(here)
         try:
-            if not here.turn.acquire(timeout=self._turn_seconds):
+            if not here.lock.acquire(timeout=self._turn_seconds):
                 raise self._error_of_turn()
-            with here.lock:
-                try:
-                    connection = here.writer or self._open(here)
-                    self._check_file(here)
-                    set_level(here, connection, "FULL")
-                    try:
-                        # Within: who is interrupted while it waits for another process may have begun all the same.
-                        connection.execute("BEGIN IMMEDIATE")
-                        yield SqliteTransaction(connection)
-                        connection.execute("COMMIT")
-                    finally:
-                        roll_back(connection)
-                except sqlite3.Error as error:
-                    self._abandon(here, error)
-                    raise self._error_of(error) from error
+            try:
+                connection = here.writer or self._open(here)
+                self._check_file(here)
+                set_level(here, connection, "FULL")
+                with connection:  # commits or rolls back, in C
+                    # Within: who is interrupted while it waits for another process may have begun all the same.
+                    connection.execute("BEGIN IMMEDIATE")
+                    yield SqliteTransaction(connection)
+            except sqlite3.Error as error:
+                self._abandon(here, error)
+                raise self._error_of(error) from error
         finally:
             try:  # noqa: SIM105  # `suppress` is Python, and a signal handler may strike there first
-                here.turn.release()
+                here.lock.release()
             except RuntimeError:
                 pass  # he never had it
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
+        """Its lock is anybody's to release: who is struck without an `Ending` has it as long as his traceback lives,
+        and whichever thread collects that lets it go."""
         here = self._here
         if here.reader is None:
             self._make_ready(here)
         with here.reading_lock:
             try:
                 connection = here.reader or self._open_reader(here)
-                try:
+                with connection:  # ends it, in C
                     connection.execute("BEGIN")
                     yield SqliteTransaction(connection)
-                finally:
-                    roll_back(connection)
             except sqlite3.Error as error:
                 if here.reader is not None:
                     here.reader.close()
@@ -153,8 +148,16 @@ class SqliteFile:
 
     def close(self) -> None:
         here = self._here
+        self._refuse_own(here)
         with here.lock, here.reading_lock:
             _close(here)
+
+    def _refuse_own(self, here: Connections) -> None:
+        """A signal handler that strikes who writes would wait for itself, or come between his statements."""
+        if here.lock._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks
+            raise self._error(
+                f"{self._path}: a signal handler cannot write, open or close the {self.what} while its thread writes"
+            )
 
     # -- opening ----------------------------------------------------------------------------------
 
@@ -208,6 +211,7 @@ class SqliteFile:
     def _make_ready(self, here: Connections) -> None:
         """Opens the writer, which makes the tables. Never with the lock of the reader: who wants both takes the
         writer's first."""
+        self._refuse_own(here)
         with here.lock:
             try:
                 if here.writer is None:
@@ -313,7 +317,8 @@ def _before_fork() -> None:
     """All threads that fork take what they need in the same order, so that none waits for another that waits for it."""
     for file in sorted(_FILES, key=id):
         here = file._here
-        has_writer = here.lock.acquire(timeout=_FORK_SECONDS)
+        is_own = here.lock._is_owned()  # type: ignore[attr-defined]  # it forks while it writes
+        has_writer = not is_own and here.lock.acquire(timeout=_FORK_SECONDS)
         has_reader = here.reading_lock.acquire(timeout=_FORK_SECONDS)
         if has_writer and has_reader:
             _close(here)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any, Protocol
 
 from vesper.journal import schema
@@ -101,6 +102,32 @@ _DEFINITION = (
     "INSERT INTO vesper_definitions (semantic_hash, node_id, path, source, ir, callees) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (semantic_hash) DO NOTHING"
 )
+
+
+class Ending:
+    """Ends what a signal handler struck on its way in or out.
+
+    `contextmanager` enters and leaves in Python: an exception that strikes there leaves what was taken to whoever
+    collects the traceback, and a thread that is not the owner of a lock cannot let it go. So who writes says
+
+        with Ending(file.writing()) as writing, writing as transaction:
+
+    What was struck is left once more, in the frame that entered it; what was left before is not left again.
+    """
+
+    __slots__ = ("_entered",)
+
+    def __init__(self, entered: AbstractContextManager[Transaction]) -> None:
+        self._entered = entered
+
+    def __enter__(self) -> AbstractContextManager[Transaction]:
+        return self._entered
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._entered.__exit__(kind, error, trace)
 
 
 def write_batch(transaction: Transaction, batch: Batch) -> None:

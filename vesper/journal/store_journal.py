@@ -18,7 +18,7 @@ from vesper.journal.owner import is_dead, this_owner
 from vesper.journal.reading import SUMMARY, ExecutionRow, execution_row, last_hash, places_of, read_entries, run_key
 from vesper.journal.run import StoreRun
 from vesper.journal.sealing import KeyRing, RunKey
-from vesper.journal.store import Store, Transaction, write_rows
+from vesper.journal.store import Ending, Store, Transaction, write_rows
 from vesper.journal.typed_json import decode
 
 _PAGE = 1000
@@ -108,7 +108,7 @@ class StoreJournal:
             self._check_takable(row, transaction.now_us())
             key = run_key(transaction, row, self._keys)
             entries, last = read_entries(transaction, row, key, self._store.name)
-        with self._store.writing() as transaction:
+        with Ending(self._store.writing()) as writing, writing as transaction:
             row = self._row(transaction, row.execution)
             now = transaction.now_us()
             self._check_takable(row, now)
@@ -287,7 +287,7 @@ class StoreJournal:
         said: dict[str, object] = {"value": result} if failure is None else {"code": failure}
         if not_done:
             said = {"not_done": True}
-        with self._store.writing() as transaction:
+        with Ending(self._store.writing()) as writing, writing as transaction:
             row = self._row(transaction, execution)
             if row.summary.status is not Status.IN_DOUBT:
                 raise JournalError(f"execution {row.execution} is not in doubt: it is {row.summary.status}")
@@ -333,7 +333,7 @@ class StoreJournal:
             write_rows(transaction, row.id, [(seq, line, last)], [] if blob is None else [blob])
 
     def erase(self, execution: str) -> bool:
-        with self._store.writing() as transaction:
+        with Ending(self._store.writing()) as writing, writing as transaction:
             row = self._row(transaction, execution)
             was_there = transaction.run("DELETE FROM vesper_keys WHERE run = ?", (row.id,)) > 0
         # Also where the key was gone before: the last attempt may have ended here.
@@ -357,7 +357,7 @@ class StoreJournal:
 
     def _prune_some(self, before_us: int, node: str | None) -> int:
         condition, values = _to_prune(before_us, node)
-        with self._store.writing() as transaction:
+        with Ending(self._store.writing()) as writing, writing as transaction:
             runs = transaction.rows(
                 f"SELECT id FROM vesper_executions WHERE {condition} ORDER BY id LIMIT 200",  # noqa: S608
                 values,
@@ -371,7 +371,7 @@ class StoreJournal:
 
     def _prune_shared(self) -> None:
         """Blobs that no run uses, and definitions that no run is pinned to, not even by a call."""
-        with self._store.writing() as transaction:
+        with Ending(self._store.writing()) as writing, writing as transaction:
             self._store.lock_for_prune(transaction)
             transaction.run(
                 "DELETE FROM vesper_blobs WHERE NOT EXISTS "

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.effects.database.databases import sqlite_at, write
-from tests.support.striking import SOON, strikes
+from tests.effects.database.databases import fails, sqlite_at, write
+from tests.support.striking import SOON, Struck, strikes
 from vesper.effects import sqlite_turns
 from vesper.effects.sqlite_turns import Turns
 
@@ -39,10 +41,14 @@ class File:
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody wakes by itself, a turn may be of any length, and is kept for the one who was woken until it has come."""
-    monkeypatch.setattr(sqlite_turns, "_NAPS", (SOON,))
-    monkeypatch.setattr(sqlite_turns, "_TURN", 0.0)
-    monkeypatch.setattr(sqlite_turns, "_KEPT", SOON)
+    """Nobody wakes by itself, the file is kept for the one who was woken until it has come, and never left alone."""
+    for name in ("_NAP_OF_THE_FIRST", "_NAP_OF_OTHERS", "_KEPT", "_CHAIN"):
+        monkeypatch.setattr(sqlite_turns, name, SOON)
+
+
+def begun_at_once(turns: Turns, file: File, name: str) -> None:
+    assert turns.take(file.beginning(name), lambda: SOON)
+    turns._left_alone_until = time.monotonic()
 
 
 def is_soon(what: Callable[[], bool]) -> None:
@@ -79,7 +85,7 @@ def test_who_comes_to_a_free_file_writes_at_once(slow: None) -> None:
 
 def test_the_one_who_has_waited_longest_is_next(slow: None) -> None:
     turns, file = Turns(), File()
-    assert turns.take(file.beginning("a"), lambda: SOON)
+    begun_at_once(turns, file, "a")
     threads = [wait_for(turns, file, name) for name in "bcd"]
     for number in range(2, 5):
         end(turns, file)
@@ -92,6 +98,7 @@ def test_the_one_who_has_waited_longest_is_next(slow: None) -> None:
 
 def test_who_comes_newly_lets_the_one_go_first_who_was_woken(slow: None) -> None:
     turns, file = Turns(), File()
+    turns.passed_on()  # nobody waits
     turns._queue.append(place := threading.Lock())
     place.acquire()
     turns.passed_on()
@@ -107,6 +114,7 @@ def test_who_comes_newly_lets_the_one_go_first_who_was_woken(slow: None) -> None
 def test_who_was_woken_and_finds_another_faster_stays_the_first(slow: None) -> None:
     turns, file = Turns(), File()
     file.writer = "of another process"
+    turns.passed_on()  # nobody waits
     threads = [wait_for(turns, file, name) for name in "bc"]
     asked = len(file.asked)
     turns.passed_on()  # and the file is taken again
@@ -129,24 +137,24 @@ def test_who_is_woken_by_nobody_looks_by_himself() -> None:
     assert file.order == ["b"]
 
 
-def test_one_goes_on_for_a_turn_before_another_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_turns, "_NAPS", (SOON,))
-    monkeypatch.setattr(sqlite_turns, "_TURN", SOON)
-    monkeypatch.setattr(sqlite_turns, "_KEPT", 0.0)
+def test_threads_that_pass_it_on_for_long_leave_it_alone_for_a_moment(
+    slow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For another process."""
+    monkeypatch.setattr(sqlite_turns, "_CHAIN", 0.0)
+    slept: list[float] = []
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=slept.append)
+    monkeypatch.setattr(sqlite_turns, "time", clock)
     turns, file = Turns(), File()
     assert turns.take(file.beginning("a"), lambda: SOON)
     threads = [wait_for(turns, file, name) for name in "bc"]
-    end(turns, file)  # the first turn that is passed on
-    is_soon(lambda: file.order == ["a", "b"])
-    end(turns, file)  # within the turn
-    assert turns.take(file.beginning("b"), lambda: SOON)
-    assert file.order == ["a", "b", "b"]
-    assert waiting(turns) == 1
-    turns._passed_on = 0.0  # as when the turn is over
-    end(turns, file)
+    for number in range(2, 4):
+        end(turns, file)
+        is_soon(lambda number=number: len(file.order) == number)  # type: ignore[misc]  # mypy cannot infer its type
     for each in threads:
         each.join(SOON)
-    assert file.order == ["a", "b", "b", "c"]
+    assert file.order == ["a", "b", "c"]
+    assert slept[0] > 0  # before b began; where c did, the moment may have been over
 
 
 def test_who_may_wait_no_longer_is_told_and_leaves_no_place() -> None:
@@ -169,11 +177,42 @@ def test_who_is_interrupted_leaves_nothing_that_others_wait_for() -> None:
     for _ in strikes(work):
         # One who was struck between joining and remembering it may stand there still, and is passed over.
         while waiting(turns):
-            turns._passed_on = 0.0
             turns.passed_on()
         file.writer = None
         assert turns.take(file.beginning("c"), lambda: SOON)
         file.writer = "of another process"
+
+
+def test_who_is_interrupted_while_he_passes_it_on_loses_no_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = sqlite_at(tmp_path, pool_size=1)
+    database.run("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    assert database.performer.perform(write(ADD, path="add[1]", id=1)) == 1
+
+    def struck(_: Turns) -> None:
+        raise Struck
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Turns, "passed_on", struck)
+        with pytest.raises(Struck):
+            database.performer.perform(write(ADD, path="add[2]", id=2))
+    assert database.performer.perform(write(ADD, path="add[3]", id=3)) == 1
+    database.close()
+
+
+def test_who_could_not_write_passes_nothing_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would come for the file that is kept then."""
+    database = sqlite_at(tmp_path, busy_timeout="20ms")
+    database.run("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    passed: list[Turns] = []
+    monkeypatch.setattr(Turns, "passed_on", passed.append)
+    with closing(database.connect()) as blocker:
+        blocker.execute("INSERT INTO t VALUES (1)")
+        with fails("unavailable", "did not end in time"):
+            database.performer.perform(write(ADD, id=2))
+    assert passed == []
+    database.close()
 
 
 def test_every_thread_of_many_writes_all_it_has_to(tmp_path: Path) -> None:

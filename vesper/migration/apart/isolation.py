@@ -17,6 +17,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -125,7 +126,8 @@ class Workers:
 
     def give_back(self, taken: list[Worker]) -> None:
         """Empties the list, in C as well. May be called from a finaliser: takes no lock."""
-        deque(map(self._idle.put, islice(iter(taken.pop, None), len(taken))), maxlen=0)
+        with suppress(IndexError):  # a signal handler, or another thread, has given it back in this moment
+            deque(map(self._idle.put, islice(iter(taken.pop, None), len(taken))), maxlen=0)
         if self.is_closed:  # whoever closed them may have looked before
             self._close_idle()
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from vesper.effects.settings import ConfigError
 from vesper.host.migrating import Tolerance
 from vesper.ir.nodes import Node
 from vesper.spec.types import DECIMAL, FLOAT, INTEGER, ArrayOf, MapOf, OptionalOf, Record, Type
-from vesper.spec.vesper_error import VesperError
 
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[\])*(?:\.[A-Za-z_][A-Za-z0-9_]*(?:\[\])*)*", re.ASCII)
 _PART = re.compile(r"\[\]|[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -21,8 +21,11 @@ _NUMBER = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE]-?[0-9]{1,2})?", re.A
 _NUMBERS = (INTEGER, DECIMAL, FLOAT)
 
 
-class BadTolerance(VesperError):
+class BadTolerance(ConfigError):
     """A tolerance that means nothing for its node; the message says which, why, and what there is instead."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("vesper.toml, [migration.nodes]", message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,20 @@ def is_proven(state: State, path: str) -> bool:
     return seen is not None and seen.open == 0 and _is_enough(seen)
 
 
+def has_line(before: State, decision: Decision) -> bool:
+    """Whether a history has a line for a decision, by the state that it was made in. A refusal changed nothing. That a
+    path is compared from now on is said where it is trusted, where it never lost anything and for every divergence that
+    is not open yet: one that is open takes from it, again and again, the little that agreed since the last time."""
+    match decision:
+        case Refused():
+            return False
+        case PathDemoted(path, fingerprint):
+            is_first = before.paths.get(path, _NEW_PATH).attempt == 1
+            return is_first or fingerprint not in before.open or is_proven(before, path)
+        case _:
+            return True
+
+
 @dataclass(frozen=True, slots=True)
 class Missing:
     """What stands between a node and its next mode; as a text `7,412 more distinct runs that agree`."""
@@ -323,12 +337,14 @@ def _lost(state: State, execution: str, now_us: int) -> Stepped:
 
 
 def _timed(state: State, event: Timed, now_us: int) -> Stepped:
-    state = replace(state, latency=latency.timed(state.latency, event.python_ns, event.direct_ns))
+    before = state.latency
+    state = replace(state, latency=latency.timed(before, event.python_ns, event.direct_ns))
     if not latency.is_alarm(state.latency):
         return state, ()
     for after in (Mode.DUAL_VERIFY, Mode.SHADOW_DIRECT):
         if is_legal(state.mode, after, Reason.LATENCY):
             why = f"the direct engine was slower than Python in {latency.BAD_ROUNDS} rounds of {latency.ROUND} runs"
+            why += f"; in the last one {latency.described(before, event.python_ns, event.direct_ns)}"
             fallen, decisions = _fallen(state, after, Reason.LATENCY, CONTROLLER, why, now_us)
             # The last round was a bad one: without that it would rise again with the next agreements, and fall again.
             return replace(fallen, latency=latency.State(bad_rounds=1)), decisions

@@ -322,9 +322,9 @@ class Lockstep(Routed):
         if self._found is None and isinstance(direct, Done) and isinstance(python, Done):
             verdict = self._verdict(lambda: self._same_ends(side, direct, python))
             if isinstance(verdict, Same):
-                # How long Python took is not told: it ran with marks, which is slower than it would be by itself.
+                # How long they took is not told: side by side, with marks, both are slower than each is by itself.
                 note = self._trail.note(side.points, direct.outcome)
-                self._report(Agreement(note, side.fingerprint, None, side.took_ns))
+                self._report(Agreement(note, side.fingerprint))
                 return Done(direct.outcome, ())
             self._judge(verdict, python.outcome, direct.outcome)
         elif self._found is None:

@@ -1,4 +1,5 @@
-"""Who runs a service is told when a node falls, is latched or diverges: in the log, and by a webhook.
+"""Who runs a service is told when a node falls, is latched or diverges, and when the store is in trouble: in the log,
+and by a webhook.
 
 Nobody waits for it. `decided` writes the log and puts what is to be posted into a bounded queue; a thread of its own
 posts it, and tries again where the other side does not answer. Where the queue is full alerts are dropped and counted.
@@ -106,6 +107,24 @@ class Alerts:
         """Passes on that somebody stopped all nodes, to others than who did."""
         text = f"every node runs on Python alone until a person resumes all: stopped by {who}: {why}"
         self._post(WHOLE, Alert(logging.WARNING, text, {"kind": "stopped", "who": who}))
+
+    def store_replaced(self) -> None:
+        """Who finds what is wrong with the store writes the log, with what the store said. Here it is passed on."""
+        text = "the store of migration state was replaced: evidence begins anew; what was stopped stays so"
+        self._post(WHOLE, Alert(logging.WARNING, text, {"kind": "store_replaced"}))
+
+    def store_away(self, seconds: float) -> None:
+        text = (
+            f"the store of migration state has been away for more than {seconds:g} s: every node of this process runs "
+            "on Python alone until it is back"
+        )
+        self._post(WHOLE, Alert(logging.WARNING, text, {"kind": "store_away"}))
+
+    def store_damaged(self, key: NodeKey = WHOLE) -> None:
+        """All of it, or what it has of one node."""
+        what = "the store of migration state" if key == WHOLE else "what the store of migration state has of it"
+        text = f"{what} cannot be used, and that does not pass by itself: the log of this process says why"
+        self._post(key, Alert(logging.ERROR, text, {"kind": "store_damaged"}))
 
     def _post(self, key: NodeKey, alert: Alert) -> None:
         if self._poster is not None and alert.level >= logging.WARNING:

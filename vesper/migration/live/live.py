@@ -21,7 +21,8 @@ from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
 from vesper.migration.decide.controller import is_proven
 from vesper.migration.decide.modes import LADDER, Mode
-from vesper.migration.decide.state import Enumerated, RunLost, State, Timed, Unknown
+from vesper.migration.decide.state import Enumerated, PathState, RunLost, State, Timed, Unknown
+from vesper.migration.live.nowhere import Nowhere
 from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath
 
 _log = logging.getLogger("vesper.migration")
@@ -30,6 +31,7 @@ _MOST_PENDING = 200_000
 _MOST_TIMES = 2_000
 _MOST_UNITED = 500
 """Divergences and faults that are told in one transaction."""
+_NEW_PATH = PathState()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class _Gathered:
 
     number: int
     attempt: int
+    begun: Mapping[str, PathState]
+    """The paths as they were known when gathering began."""
     agreed: dict[str, set[int]]
     compared: dict[str, int]
     unknown: int
@@ -112,6 +116,9 @@ class Live:
         self._finding = 0
         """How much was found that is not among what waits yet."""
         self._number = 0
+        self._begun = self._state.paths
+        """As the store had said when what is gathered now began: what agreed before it was known that a path begins
+        afresh is no evidence of its new attempt. What others gathered and hand over was seen after that, too."""
         self._agreed: dict[str, set[int]] = {}
         self._compared: dict[str, int] = {}
         self._pending = 0
@@ -123,6 +130,8 @@ class Live:
         """Of the divergences that the store does not have yet, how many are of a kind."""
         self._sending: list[Batch] = []
         """What the store is being told: the same until it has it."""
+        self.nowhere = Nowhere(self.key.node)
+        """While anything is there, nobody trusts the node here."""
         self._served: dict[str, int] = {}
 
     def after_fork(self, process: str) -> None:
@@ -277,8 +286,19 @@ class Live:
         try:
             self._spool(self.key, batch, before == 0)
         except OSError as error:
-            _log.error("%s: what was found cannot be spooled (%s); it is told to the store", self.key.node, error)
+            if isinstance(happened.event, Enumerated):  # no trouble, and to be found again
+                _log.warning("%s: that all inputs were run is told to the store alone: %s", self.key.node, error)
+            else:
+                self._is_nowhere(batch.number)
+                self.nowhere.say(kept, error)
         self._wake()
+
+    def _is_nowhere(self, number: int) -> None:
+        with self._lock:
+            if any(each.number >= number for each in (*self._urgent, *self._sending)):
+                self.nowhere.add(number)  # otherwise the store was as quick
+        with self._standing:
+            self._look()
 
     def let_go(self) -> None:
         """Agreements that were gathered count for nothing: their fingerprints are of another key."""
@@ -323,9 +343,14 @@ class Live:
             self._sending = [each for each in self._sending if each.number != batch.number]
             if not self.has_untold:
                 self._waiting.clear()
+            is_written = self.nowhere.told(batch.number)
+        if is_written:
+            with self._standing:
+                self._look()
 
     def _taken(self, number: int) -> _Gathered | None:
         """What was gathered since the last time; None where that is nothing."""
+        begun, self._begun = self._begun, self._state.paths
         pin = self._state.pin
         is_over = pin is not None and pin.until_us <= now_us()
         if not (self.has_gathered or is_over):
@@ -334,14 +359,18 @@ class Live:
         times, notes, served = self._times, self._notes, self._served
         self._agreed, self._compared, self._pending = {}, {}, 0
         self._unknown, self._times, self._notes, self._served = 0, [], {}, {}
-        return _Gathered(number, self._attempt, agreed, compared, unknown, times, notes, served)
+        return _Gathered(number, self._attempt, begun, agreed, compared, unknown, times, notes, served)
 
     def _batch_of(self, gathered: _Gathered) -> Batch:
         happened: list[Happened] = [Happened(each) for each in gathered.times]
         if gathered.unknown:
             happened.append(Happened(Unknown(gathered.unknown)))
         agreed = {
-            path: SeenOnPath(frozenset(seen := gathered.agreed.get(path, set())), max(count, len(seen)))
+            path: SeenOnPath(
+                frozenset(seen := gathered.agreed.get(path, set())),
+                max(count, len(seen)),
+                gathered.begun.get(path, _NEW_PATH).attempt,
+            )
             for path, count in gathered.compared.items()
         }
         paths = {name: note.to_text() for name, note in islice(gathered.notes.items(), 10_000)}
@@ -369,12 +398,15 @@ class Live:
     def is_now(self, state: State, version: int, notes: Mapping[str, PathNote]) -> None:
         """The store says where the node stands."""
         with self._standing:
+            is_first = self._version < 0
             self._state, self._version = state, version
             self._known = dict(notes)
+            if is_first:  # nothing was gathered before
+                self._begun = state.paths
             if state.attempt != self._attempt:
                 # What was gathered is of the attempt before.
                 with self._lock:
-                    self._attempt = state.attempt
+                    self._attempt, self._begun = state.attempt, state.paths
                     self._agreed, self._compared, self._pending = {}, {}, 0
             looks = self._looks
             if not self._finding and not self.has_untold and looks == self._looks:
@@ -412,7 +444,7 @@ class Live:
 
     def _local(self) -> Local:
         state = self._state
-        if self._is_stopped or self._held or self._killed:
+        if self._is_stopped or self._held or self._killed or self.nowhere:
             return Local(Mode.PYTHON_ONLY, version=self._version, attempt=state.attempt)
         mode = min(state.mode, self._most, key=lambda each: each.level)
         proven = frozenset(path for path in state.paths if path not in self._demoted and is_proven(state, path))

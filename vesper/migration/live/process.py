@@ -27,14 +27,17 @@ from vesper.migration.decide.modes import Mode
 from vesper.migration.decide.state import Event, Settings
 from vesper.migration.live.alerts import Alerts
 from vesper.migration.live.live import Live, is_mine, most_of, now_us
+from vesper.migration.live.replaced import carry_latches, carry_switch
 from vesper.migration.live.spool import Spool
 from vesper.migration.stores import ledger
-from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreError, open_store
+from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, open_store
 from vesper.spec.values import printable
 
 _log = logging.getLogger("vesper.migration")
 _EVERY_FLUSH = 1.0
 """Seconds between two batches of agreements; trouble does not wait."""
+_LASTS = 2
+"""A file that was deleted cannot be used once, and is made anew the next time."""
 _LEFT_BEHIND = 5.0
 _LAST_ROUNDS = 5
 """So often the store is told before the end, as long as that brings up something new."""
@@ -54,7 +57,8 @@ class Migration:
         self._versions: dict[NodeKey, int] = {}
         self._spoilt: set[tuple[str, NodeKey]] = set()
         """Nodes of which what the store has cannot be used, to be told or asked for."""
-        self._is_killed = False
+        self._switch: ledger.Killed | None = None
+        """That stops all nodes, as far as this process knows."""
         self._has_warned = False
         self._is_closed = False
         self.key = b""
@@ -86,6 +90,8 @@ class Migration:
         self._last_flush = 0.0
         self._last_look_around = 0.0
         self._is_away = False
+        self._lasting = 0
+        """How often the store failed in a way that does not pass by itself, since it was last seen."""
 
     def _after_fork(self) -> None:
         """What was closed before stays so; what was about to be is the parent's to close."""
@@ -109,7 +115,7 @@ class Migration:
                 self._nodes[key] = live
                 try:
                     self._learn_key()
-                    live.is_killed(ledger.killed(self.store) is not None)
+                    live.is_killed(self._switch is not None or ledger.killed(self.store) is not None)
                     self._read(live, self.store.versions().get(key, 0))
                 except StoreError as error:
                     self._gone(error)
@@ -208,7 +214,8 @@ class Migration:
         is_due = is_all or self._is_flush_due(now)
         written = self._spool.written
         if is_due:
-            self._notice_replaced(self.store.versions())
+            is_telling = any(live.has_untold or live.has_gathered for live in self._nodes.copy().values())
+            self._notice_replaced(self.store.versions(), is_telling)
         for live in list(self._nodes.copy().values()):
             with self._spoiling("tell", live):
                 self._tell_of(live, is_due)
@@ -251,6 +258,8 @@ class Migration:
                 "%s: what the store has of it cannot be used, and Python runs alone: %s: %s",
                 live.key.node, type(error).__name__, error,
             )  # fmt: skip
+        if all(key != live.key for _, key in self._spoilt):
+            self._alerts.store_damaged(live.key)
         self._spoilt.add((step, live.key))
         live.is_held(True)
 
@@ -280,34 +289,48 @@ class Migration:
             self._notice_switch(ledger.killed(self.store))
             self._versions[WHOLE] = versions.get(WHOLE, 0)
         for key, live in list(self._nodes.items()):
-            live.is_killed(self._is_killed)
+            live.is_killed(self._switch is not None)
             with self._spoiling("ask", live):
                 if versions.get(key, 0) != self._versions.get(key, -1):
                     self._read(live, versions.get(key, 0))
 
     def _notice_switch(self, switch: ledger.Killed | None) -> None:
         """No node is said to have fallen, so this says it."""
-        if switch is not None and not self._is_killed:
+        if switch is not None and self._switch is None:
             _log.warning(
                 "every node of this process runs on Python alone: all were stopped by %s: %s",
                 printable(switch.who), printable(switch.why),
             )  # fmt: skip
-        elif switch is None and self._is_killed:
+        elif switch is None and self._switch is not None:
             _log.warning("every node of this process is in its own mode again: nobody stops all of them any more")
-        self._is_killed = switch is not None
+        self._switch = switch
 
-    def _notice_replaced(self, versions: Mapping[NodeKey, int]) -> None:
-        """A store that knows less than it did was replaced, and with it the key. What was gathered under the old one
-        would count a second time under the new one."""
-        if all(versions.get(each, 0) >= known for each, known in self._versions.items()):
+    def _notice_replaced(self, versions: Mapping[NodeKey, int], is_telling: bool = False) -> None:
+        """A store that was replaced has another key. What was gathered under the old one would count a second time
+        under the new one. That may know as much as the old one by now, from others: so the key is asked for wherever
+        something is not as it was, and before anything is told."""
+        is_as_known = all(versions.get(each, 0) == known for each, known in self._versions.copy().items())
+        if not self.key or (is_as_known and not is_telling):
             return
         key = self.store.secret()
         if key != self.key:
-            _log.warning("the store of migration state was replaced: all nodes begin anew")
+            self._carry_stops()  # first: where the store goes away meanwhile, all of this is done again
+            _log.warning(
+                "the store of migration state was replaced: all nodes begin anew, and what was stopped stays so"
+            )
+            self._alerts.store_replaced()
             self.key = key
             self._versions.clear()  # all of it is read again, whatever number it has there
             for live in list(self._nodes.values()):
                 live.let_go()
+
+    def _carry_stops(self) -> None:
+        if self._switch is not None:
+            carry_switch(self.store, self._switch, now_us())
+        for live in list(self._nodes.values()):
+            with self._spoiling("tell", live):
+                applied = carry_latches(self.store, live.key, live.state.latches, self._rules, now_us())
+                self._alerts.decided(live.key, () if applied is None else applied.decisions)
 
     def _read(self, live: Live, version: int) -> None:
         state = ledger.load(self.store, live.key, self._rules)
@@ -323,6 +346,9 @@ class Migration:
         if not self._is_away:
             _log.warning("the store of migration state cannot be used: %s: %s", type(error).__name__, error)
         self._is_away = True
+        self._lasting += not isinstance(error, StoreAway)
+        if self._lasting == _LASTS and not isinstance(error, StoreAway):
+            self._alerts.store_damaged()
         self._say_that_it_is_long()
         if time.monotonic() - self._last_seen > self.settings.hold:
             for live in list(self._nodes.values()):
@@ -336,9 +362,11 @@ class Migration:
                 "the store of migration state has been away for more than %g s (`hold`): every node of this process "
                 "runs on Python alone until it is back", self.settings.hold,
             )  # fmt: skip
+            self._alerts.store_away(self.settings.hold)
 
     def _is_back(self) -> None:
         self._last_seen = time.monotonic()
+        self._lasting = 0
         if self._is_away:
             _log.warning("the store of migration state can be used again")
             self._is_away = False
@@ -362,6 +390,8 @@ class Migration:
             self._gather()  # what the store said may have put something aside; what had waited for it was told alone
             if self._is_away or not any(live.has_untold or live.has_gathered for live in self._nodes.values()):
                 break
+        for live in list(self._nodes.values()):
+            live.nowhere.say_what_is_lost()
         with self._writing:
             self._spool.close()
         self._alerts.close(2.0)

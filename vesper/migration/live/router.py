@@ -242,7 +242,7 @@ class RoutedProgram:
             told = "it is at fault" if self._rules.is_sensitive else f"it is at fault: {broke}"
             self.live.report(Fault(told[:_MESSAGE], found if isinstance(found, Transcript) else None))
         elif found is not None:
-            self._done(found, took_ns, None, is_chosen)
+            self._done(found, took_ns, None, is_chosen, is_timed=False)
 
     def drain(self) -> None:
         """Tells the node what was gathered on the fast way in."""
@@ -307,26 +307,32 @@ class RoutedProgram:
     # -- following --------------------------------------------------------------------------------
 
     def _done(
-        self, found: Transcript | Lost, took_ns: int | None, execution: str | None, is_chosen: bool = False
+        self,
+        found: Transcript | Lost,
+        took_ns: int | None,
+        execution: str | None,
+        is_chosen: bool = False,
+        is_timed: bool = True,
     ) -> None:
         """An execution on Python has ended: the direct engine follows, at once where that is short. What was not timed
-        was."""
+        was. `is_timed`: False where the fast way in runs the node, which has times of its own; what it hands over now
+        and then finds everything cold here, and the direct engine would seem slow."""
         if isinstance(found, Lost):
             self.live.report(found)
         elif execution is None and not self._rules.is_apart and (took_ns is None or took_ns < _SHORT_NS):
             begun = time.thread_time()
-            report = self._follow(found, took_ns, None, is_chosen)
+            report = self._follow(found, took_ns, None, is_chosen, is_timed)
             self._followers.admission.followed(time.thread_time() - begun)
             if report is not None:
                 self.live.report(report)
         else:
             size = size_of(found.inputs) + sum(size_of(each.value) for each in found.exchanges)
             self._followers.put(
-                Following(lambda: self._follow(found, took_ns, execution, is_chosen), self.live.report, size)
+                Following(lambda: self._follow(found, took_ns, execution, is_chosen, is_timed), self.live.report, size)
             )
 
     def _follow(
-        self, transcript: Transcript, python_ns: int | None, execution: str | None, is_chosen: bool
+        self, transcript: Transcript, python_ns: int | None, execution: str | None, is_chosen: bool, is_timed: bool
     ) -> Report | None:
         def follow() -> Report | None:
             return follow_transcript(
@@ -345,4 +351,4 @@ class RoutedProgram:
             return report
         if self._agreed is not None:
             self._agreed(report, transcript, is_chosen)
-        return replace(report, python_ns=python_ns)
+        return replace(report, python_ns=python_ns) if is_timed else replace(report, python_ns=None, direct_ns=None)

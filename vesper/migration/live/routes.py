@@ -132,7 +132,7 @@ class Routes:
             retention=self.settings.retention,
         )
         self._tended.append(tending)
-        self.migration.chores.append(tending.flush)
+        self.migration.chores += (tending.look, tending.flush)
         tending.begin()
         found = RoutedProgram(
             compiled,

@@ -27,6 +27,7 @@ from vesper.migration.apart.enumeration import NotEnumerable, Position, domain_o
 from vesper.migration.apart.helper import Answer, Helper, Known
 from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
+from vesper.migration.decide.modes import Mode
 from vesper.migration.decide.state import CONTROLLER, Enumerated, Forget
 from vesper.migration.live import carry
 from vesper.migration.live.live import Live, now_us
@@ -75,6 +76,8 @@ class Tending:
         self._reservoir = Reservoir(live.key, is_sensitive or is_adopted, redact)
         self._looked_at: dict[str, int] = {}
         self._draw = random.Random().random
+        self._begun_with = b""
+        """The key of the store that the node was last enumerated for."""
         self._begin()
 
     def _begin(self) -> None:
@@ -112,16 +115,32 @@ class Tending:
         """Keeps what waits to be kept. Raises `StoreError`."""
         self._reservoir.flush(self._store, now_us())
 
-    # -- once, when a node begins -----------------------------------------------------------------
+    # -- once, when a node begins, or its store is another ----------------------------------------
 
     def begin(self) -> None:
         """Starts what is done once, in the background: in one of the processes that share the folder or the store."""
         if self._is_adopted:
             return
-        self._start("enumeration", self._enumerate, "running all inputs that there can be")
+        self._begun_with = self._key()
+        self._start_enumeration()
         self._start("carry", self._carry, "running executions of the last definition again")
         if self._retention is not None:
             self._start("prune", self._prune, "removing the evidence of old definitions")
+
+    def look(self) -> None:
+        """A store that was replaced does not know that all inputs were run, and traffic cannot show it: they are fewer
+        than it would take. So they are run again, once the node is where evidence counts."""
+        key, state = self._key(), self._live.state
+        if self._is_adopted or self._is_closing or key == self._begun_with:
+            return
+        if not self._begun_with:
+            self._begun_with = key  # the store was away when it began; what was started then is told to this one
+        elif not state.is_complete and state.mode is not Mode.PYTHON_ONLY:
+            self._begun_with = key
+            self._start_enumeration()
+
+    def _start_enumeration(self) -> None:
+        self._start("enumeration", self._enumerate, "running all inputs that there can be")
 
     def _start(self, name: str, work: Callable[[], None], what: str) -> None:
         def guarded() -> None:
@@ -131,8 +150,8 @@ class Tending:
                 _log.warning("%s: %s has to wait for the next start: %s", self._live.key.node, what, error)
 
         thread = threading.Thread(target=guarded, name=f"vesper-{name}", daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _enumerate(self) -> None:
         if not self._compiled.node.is_pure() or self._live.state.is_complete:

@@ -1,7 +1,8 @@
 """What a batch does to the state of a node, written once for every store.
 
 In a transaction: fingerprints become counts of what is new, the controller is stepped with every event, and each of its
-decisions becomes a line of the history. Sets are named by what they are for:
+decisions becomes a line of the history, but for those that say nothing new (`controller.has_line`). Sets are named by
+what they are for:
 
     n3          inputs that agreed, of the node's third attempt (path and fingerprint in one)
     p7f…:2      inputs that agreed on a path, of its second attempt
@@ -21,7 +22,7 @@ from typing import Any
 
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.decide.controller import gathered, step
+from vesper.migration.decide.controller import gathered, has_line, step
 from vesper.migration.decide.evidence import MAX_FINGERPRINTS, MAX_PATHS
 from vesper.migration.decide.state import (
     Agreed,
@@ -35,7 +36,6 @@ from vesper.migration.decide.state import (
     Generated,
     PathDemoted,
     PathState,
-    Refused,
     Settings,
     State,
     Tick,
@@ -146,14 +146,20 @@ class _Ledger:
         text = transaction.state()
         self._before = text
         self.state = State(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
+        self._begun = self.state.paths
+        """What a batch brings was gathered before this was read."""
         self._decisions: list[Decision] = []
+        self._said: list[Decision] = []
+        """Those that become lines of the history."""
 
     def agree(self, path: str, seen: SeenOnPath) -> None:
         wanted = seen.fingerprints - self._transaction.known("d", seen.fingerprints)
         mixed = {mix(path, each): each for each in wanted}
         node_scope, path_scope = self._node_scope(), self._path_scope("p", path)
         for_node = set(mixed) - self._transaction.known(node_scope, mixed)
-        for_path = set(wanted) - self._transaction.known(path_scope, wanted)
+        for_path: set[int] = set()
+        if not self._is_afresh(path, seen.attempt):
+            for_path = set(wanted) - self._transaction.known(path_scope, wanted)
         for_node = self._within(node_scope, for_node)
         for_path = self._within(path_scope, for_path)
         compared = max(seen.compared, len(for_node), len(for_path))
@@ -169,6 +175,8 @@ class _Ledger:
 
     def generate(self, path: str, fingerprints: frozenset[int]) -> None:
         """Generated inputs that traffic did not bring, nor anybody before."""
+        if self._is_afresh(path, None):
+            return
         scope = self._path_scope("g", path)
         new = set(fingerprints) - self._transaction.known("d", fingerprints)
         new -= self._transaction.known(self._path_scope("p", path), new)
@@ -210,9 +218,7 @@ class _Ledger:
         if text != self._before:
             self._transaction.put_state(text)
         count, last = self._transaction.head()
-        for decision in self._decisions:
-            if isinstance(decision, Refused):
-                continue  # nothing happened
+        for decision in self._said:
             line = _chained(count, last, self._key, decision, self._now_us)
             self._transaction.append(line)
             count, last = line.number, line.hash
@@ -222,6 +228,7 @@ class _Ledger:
         before = self.state
         self.state, decisions = step(before, event, self._now_us)
         self._decisions += decisions
+        self._said += [each for each in decisions if has_line(before, each)]
         if self.state.attempt != before.attempt:
             self._transaction.drop("n")
             self._transaction.drop("p")
@@ -261,7 +268,9 @@ class _Ledger:
             closed = replace(known, status="closed", closed_by=event.who, closed_why=event.why)
             self._transaction.put_divergence(event.fingerprint, closed.to_text())
         if is_fault and event.fingerprint not in self.state.open:
-            self._decisions.append(Closed(event.fingerprint, known.path, event.who, event.why))
+            closed_fault = Closed(event.fingerprint, known.path, event.who, event.why)
+            self._decisions.append(closed_fault)
+            self._said.append(closed_fault)
             return True
         return False
 
@@ -269,6 +278,13 @@ class _Ledger:
         """As many as the set still takes: a full one counts no more."""
         room = max(0, MAX_FINGERPRINTS - self._transaction.size(scope)) if fingerprints else 0
         return fingerprints if len(fingerprints) <= room else set(sorted(fingerprints)[:room])
+
+    def _is_afresh(self, path: str, attempt: int | None) -> bool:
+        """Whether the path has lost its evidence since these were gathered: in this very batch, or before the process
+        knew of it. What agreed beside a divergence does not outweigh it: a path that is wrong for one input in ten
+        agrees on the other nine, in every batch."""
+        begun = self._begun.get(path, _NEW).attempt
+        return (begun if attempt is None else min(begun, attempt)) < self._path(path).attempt
 
     def _path(self, path: str) -> PathState:
         return self.state.paths.get(path, _NEW)

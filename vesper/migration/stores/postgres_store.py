@@ -73,6 +73,7 @@ class _Server(PostgresServer):
         return StoreAway(text)
 
     def _make_tables(self, connection: Connection) -> None:
+        self._check_encoding(connection)
         if connection.execute("SELECT to_regclass('vesper_control_format')").fetchone() != (None,):
             found = connection.execute("SELECT COALESCE(MAX(version), 0) FROM vesper_control_format").fetchone()
             version = int(found[0]) if found else 0
@@ -81,6 +82,16 @@ class _Server(PostgresServer):
                 return
         with self._migrating(connection) as transaction:
             make_tables(transaction, self.name, POSTGRES)
+
+    def _check_encoding(self, connection: Connection) -> None:
+        """SQL_ASCII gives bytes where a text was written, and the others do not take every text."""
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise StoreError(
+                f"{self.name}: the database has the encoding {encoding}, and the migration state needs UTF8. That of a "
+                "database cannot be changed: make another one with `CREATE DATABASE vesper ENCODING 'UTF8' TEMPLATE "
+                "template0`, and name it in the DSN of the store"
+            )
 
 
 @lru_cache(maxsize=1)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.decide import wilson
 from vesper.migration.decide.modes import DEFAULT, Mode
+from vesper.migration.decide.state import Settings
+from vesper.migration.stores import codec
 from vesper.migration.stores.store import Line, NodeKey, Store
 from vesper.migration.stores.traffic import SAMPLES, Sample, samples_of
 
@@ -40,7 +44,14 @@ class Series:
     points: Sequence[Point]
     bands: Sequence[Band]
     divergences: Sequence[Divergent]
+    """Every time that one took evidence from its path."""
     until_us: int
+    kept: Sequence[Divergence] = ()
+    """What the store has of each, closed or not."""
+
+    @property
+    def open(self) -> list[Divergence]:
+        return [each for each in self.kept if each.status == "open"]
 
     @property
     def start_us(self) -> int:
@@ -48,9 +59,25 @@ class Series:
 
 
 def read_series(store: Store, key: NodeKey, now_us: int) -> Series | None:
-    """None where nothing was ever written of the node."""
+    """None where nothing was ever written of the node. The last point is of now: samples are a minute apart."""
     samples = samples_of(store.document(key, SAMPLES), key.node)
-    return series(key, store.history(key), samples, now_us)
+    found = series(key, store.history(key), samples, now_us)
+    if found is None:
+        return None
+    points = [*found.points]
+    text = store.read(key)
+    if text is not None:
+        state = codec.state_from_text(text, Settings())
+        bound = wilson.lower_bound(state.clean + state.divergences, state.divergences)
+        points.append(Point(found.until_us, bound))
+    return replace(found, points=points, kept=[_divergence(each, key) for each in store.divergences(key)])
+
+
+def _divergence(text: str, key: NodeKey) -> Divergence:
+    try:
+        return Divergence.from_text(text)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise codec.BadState(f"a divergence of {key.node} cannot be read: {error}") from None
 
 
 def series(key: NodeKey, history: Sequence[Line], samples: Sequence[Sample], now_us: int) -> Series | None:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from vesper.journal.store import Ending
 from vesper.journal.store import Transaction as SqlTransaction
 from vesper.migration.stores.sql_tables import Dialect, check_format
 from vesper.migration.stores.store import Line, NodeKey, StoreError, Transaction
@@ -84,7 +85,7 @@ class SqlMigrationStore:
         return self._place.warnings()
 
     def transact(self, key: NodeKey, work: Callable[[Transaction], T]) -> T:
-        with self._place.writing() as transaction:
+        with Ending(self._place.writing()) as writing, writing as transaction:
             node, state = self._locked(transaction, key)
             change = _Change(transaction, self, node, state)
             done = work(change)
@@ -137,7 +138,7 @@ class SqlMigrationStore:
         select = "SELECT secret FROM vesper_control_secret WHERE one = 1"
         found = self._rows(select)
         if not found:
-            with self._place.writing() as transaction:
+            with Ending(self._place.writing()) as writing, writing as transaction:
                 insert = "INSERT INTO vesper_control_secret (one, secret) VALUES (1, ?) ON CONFLICT (one) DO NOTHING"
                 transaction.run(insert, (secrets.token_bytes(SECRET_BYTES),))
             found = self._rows(select)  # of two that were first, both read the one that stayed

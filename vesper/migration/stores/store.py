@@ -42,6 +42,9 @@ class SeenOnPath:
 
     fingerprints: frozenset[int]
     compared: int
+    attempt: int | None = None
+    """The attempt of the path that they were gathered in, as far as the process knew when it began to; the one before
+    the batch, unless said. Where the path has begun afresh since then, they count for the node alone."""
 
 
 @dataclass(frozen=True, slots=True)
