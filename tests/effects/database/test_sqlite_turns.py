@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,6 +38,9 @@ class File:
             return True
 
         return begin
+
+    def has_begun(self, times: int) -> bool:
+        return len(self.order) == times
 
 
 @pytest.fixture
@@ -76,6 +80,16 @@ def end(turns: Turns, file: File) -> None:
     turns.passed_on()
 
 
+def pass_on_to(threads: Sequence[threading.Thread], turns: Turns, file: File) -> None:
+    """Each of them writes, when the one before it is done."""
+    before = len(file.order)
+    for number in range(1, len(threads) + 1):
+        end(turns, file)
+        is_soon(functools.partial(file.has_begun, before + number))
+    for each in threads:
+        each.join(SOON)
+
+
 def test_who_comes_to_a_free_file_writes_at_once(slow: None) -> None:
     turns, file = Turns(), File()
     assert turns.take(file.beginning("a"), lambda: SOON)
@@ -87,11 +101,7 @@ def test_the_one_who_has_waited_longest_is_next(slow: None) -> None:
     turns, file = Turns(), File()
     begun_at_once(turns, file, "a")
     threads = [wait_for(turns, file, name) for name in "bcd"]
-    for number in range(2, 5):
-        end(turns, file)
-        is_soon(lambda number=number: len(file.order) == number)  # type: ignore[misc]  # mypy cannot infer its type
-    for each in threads:
-        each.join(SOON)
+    pass_on_to(threads, turns, file)
     assert file.order == ["a", "b", "c", "d"]
     assert waiting(turns) == 0
 
@@ -119,11 +129,7 @@ def test_who_was_woken_and_finds_another_faster_stays_the_first(slow: None) -> N
     asked = len(file.asked)
     turns.passed_on()  # and the file is taken again
     is_soon(lambda: len(file.asked) > asked and waiting(turns) == 2)
-    for number in range(1, 3):
-        end(turns, file)
-        is_soon(lambda number=number: len(file.order) == number)  # type: ignore[misc]  # mypy cannot infer its type
-    for each in threads:
-        each.join(SOON)
+    pass_on_to(threads, turns, file)
     assert file.order == ["b", "c"]
 
 
@@ -148,11 +154,7 @@ def test_threads_that_pass_it_on_for_long_leave_it_alone_for_a_moment(
     turns, file = Turns(), File()
     assert turns.take(file.beginning("a"), lambda: SOON)
     threads = [wait_for(turns, file, name) for name in "bc"]
-    for number in range(2, 4):
-        end(turns, file)
-        is_soon(lambda number=number: len(file.order) == number)  # type: ignore[misc]  # mypy cannot infer its type
-    for each in threads:
-        each.join(SOON)
+    pass_on_to(threads, turns, file)
     assert file.order == ["a", "b", "c"]
     assert slept[0] > 0  # before b began; where c did, the moment may have been over
 
