@@ -95,7 +95,7 @@ test-nodes: build
 
 # The cases come with CPython's own tests (Debian: libpython3-testsuite); without them this fails.
 decimal-cases: build ## the General Decimal Arithmetic cases on both engines, with counts
-	$(BIN)/python -m tests.decimal_cases.run
+	$(BIN)/python -m tests.proofs.decimal_cases.run
 
 # pytest asks the same; this one counts.
 corpus: build ## the whole corpus on every engine, with counts
@@ -103,7 +103,7 @@ corpus: build ## the whole corpus on every engine, with counts
 
 # Makes .venv-3.X for each Python from 3.11 on that is here; needs no Rust. `ONLY=3.12` takes one.
 test-pythons: ## the reference path on every Python here, and under odd settings of the host; minutes
-	$(PYTHON) tests/versions/run.py $(if $(ONLY),--only $(ONLY))
+	$(PYTHON) tests/proofs/versions/run.py $(if $(ONLY),--only $(ONLY))
 
 check: build ## lint, format, types, layers, generated files; what CI asks for besides tests
 	@rm -f $(FAILED)
@@ -176,111 +176,111 @@ proof-sample: build ## a sample of every proof, as CI takes it
 
 .PHONY: $(addprefix sample-,$(SAMPLES) service)
 sample-documents:
-	$(BIN)/python tests/robustness/mutate.py --documents 2000 --seed 2
+	$(BIN)/python tests/proofs/robustness/mutate.py --documents 2000 --seed 2
 sample-programs:
-	$(BIN)/python tests/differential/campaign.py --executions 6200 --programs 60 --seed 2
+	$(BIN)/python tests/proofs/differential/campaign.py --executions 6200 --programs 60 --seed 2
 sample-replay:
-	$(BIN)/python -m tests.trace.proof --executions 150 --payments 4
+	$(BIN)/python -m tests.proofs.replay.replay --executions 150 --payments 4
 sample-memory:
-	$(BIN)/python tests/robustness/memory.py --calls 200000
+	$(BIN)/python tests/proofs/robustness/memory.py --calls 200000
 sample-threads:
-	$(BIN)/python tests/robustness/threads.py --calls 5000
+	$(BIN)/python tests/proofs/robustness/threads.py --calls 5000
 sample-batch:
-	$(BIN)/python tests/robustness/batch.py --rows 1000000
+	$(BIN)/python tests/proofs/robustness/batch.py --rows 1000000
 # Ten seconds are for what is found at once: the targets are built in less time than those of the whole proof.
 sample-fuzz: export CARGO_PROFILE_RELEASE_OPT_LEVEL = 1
 sample-fuzz: export CARGO_PROFILE_RELEASE_DEBUG = false
 sample-fuzz:
 	@$(call need_cargo)
-	$(ALONE) $(BIN)/python tests/robustness/fuzz.py --seconds 10
+	$(ALONE) $(BIN)/python tests/proofs/robustness/fuzz.py --seconds 10
 sample-deopt:
-	$(BIN)/python tests/differential/deopt.py --guards 3 --drawn 2
+	$(BIN)/python tests/proofs/differential/deopt.py --guards 3 --drawn 2
 sample-code-memory:
-	$(BIN)/python tests/robustness/machine_code.py --nodes 240
+	$(BIN)/python tests/proofs/robustness/machine_code.py --nodes 240
 sample-faults:
 	@$(call need_cargo)
 	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
 sample-kills:
-	$(BIN)/python tests/kills/campaign.py --kills 8
+	$(BIN)/python tests/proofs/kills/campaign.py --kills 8
 sample-migration-kills:
-	$(BIN)/python tests/migration/kill_store.py --kills 12
+	$(BIN)/python tests/proofs/migration/kill_store.py --kills 12
 sample-controller:
-	$(BIN)/python -m tests.migration.proof --sample
+	$(BIN)/python -m tests.proofs.migration.controller --sample
 # Alone: it asks the service for half of what one processor can do.
 sample-service:
-	$(BIN)/python tests/migration/service/run.py --sample
+	$(BIN)/python tests/proofs/service/run.py --sample
 
 proof-kills: build ## a thousand processes killed in the middle of effects, on SQLite and Postgres, and losses of power; minutes
-	$(BIN)/python tests/kills/campaign.py
+	$(BIN)/python tests/proofs/kills/campaign.py
 
 proof-migration-kills: build ## five hundred processes killed while they write migration state, on SQLite, Redis and Postgres; resumable, minutes
-	$(BIN)/python tests/migration/kill_store.py
+	$(BIN)/python tests/proofs/migration/kill_store.py
 
 proof-controller: build ## the migration controller under simulated traffic: ten thousand seeds of a million requests; ten minutes
-	$(BIN)/python -m tests.migration.proof
+	$(BIN)/python -m tests.proofs.migration.controller
 
 proof-service: build ## payments under load through all five modes, with a direct engine that lies, aborts and hangs; half an hour on a quiet machine
 	@$(BIN)/python tests/bench/environment.py --service $(BENCH_PYTHON)
-	$(BENCH)/bin/python tests/migration/service/run.py
+	$(BENCH)/bin/python tests/proofs/service/run.py
 
 .PHONY: proof-code-points
 proof-code-points: build ## every code point through every operation of one string, on both engines; minutes
 	$(BIN)/python -m tests.conformance.test_every_code_point
 
 proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
-	$(BIN)/python -m tests.policies.proof
+	$(BIN)/python -m tests.proofs.policies.load
 
 proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, half an hour
-	$(BIN)/python tests/differential/campaign.py
+	$(BIN)/python tests/proofs/differential/campaign.py
 
 proof-mutated-documents: build ## 100,000 damaged documents through the front end; resumable, minutes
-	$(BIN)/python tests/robustness/mutate.py
+	$(BIN)/python tests/proofs/robustness/mutate.py
 
 proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
 	@$(call need_cargo)
-	$(BIN)/python tests/robustness/fuzz.py
+	$(BIN)/python tests/proofs/robustness/fuzz.py
 
 .PHONY: proof-replay
 proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
-	$(BIN)/python -m tests.trace.proof
+	$(BIN)/python -m tests.proofs.replay.replay
 
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
-	$(BIN)/python tests/robustness/memory.py
+	$(BIN)/python tests/proofs/robustness/memory.py
 
 .PHONY: proof-deopt proof-code-memory bench-jit
 proof-deopt: build ## every guard of the machine code of every node fails once, and nothing changes; minutes
-	$(BIN)/python tests/differential/deopt.py
+	$(BIN)/python tests/proofs/differential/deopt.py
 
 proof-code-memory: build ## ten thousand nodes compiled to machine code and dropped in memory that does not grow; minutes
-	$(BIN)/python tests/robustness/machine_code.py
+	$(BIN)/python tests/proofs/robustness/machine_code.py
 
 bench-jit: build ## how long machine code of 50 steps takes to make, and what callers notice of it
 	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/bench/jit_latency.py
 
 proof-threads: build ## eight threads with a million calls each, asyncio, forks: all see the same; minutes
-	$(BIN)/python tests/robustness/threads.py
+	$(BIN)/python tests/proofs/robustness/threads.py
 
 proof-batch: build ## ten million rows through a node as a stream, within 500 MB; minutes
-	$(BIN)/python tests/robustness/batch.py
+	$(BIN)/python tests/proofs/robustness/batch.py
 
 wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each installed and tried without Rust; minutes
 	@$(call need_cargo)
-	$(BIN)/python tests/packaging/wheels.py $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python tests/proofs/packaging/wheels.py $(if $(ONLY),--only $(ONLY))
 
 # Needs root, QEMU, a linker for that machine and debootstrap: the head of the script says how.
 proof-aarch64: build ## the engines on aarch64, under QEMU: the corpus and `vesper verify`; RUSTC names a compiler; resumable, half an hour
-	$(BIN)/python tests/packaging/aarch64.py $(if $(RUSTC),--rustc $(RUSTC))
+	$(BIN)/python tests/proofs/packaging/aarch64.py $(if $(RUSTC),--rustc $(RUSTC))
 
 proof-dap: build ## Microsoft's test client of the Debug Adapter Protocol drives `vesper debug`; needs Node.js and npm; half a minute
-	$(BIN)/python -m tests.debug.dap_proof
+	$(BIN)/python -m tests.proofs.debugger.dap
 
 proof-breakpoints: build ## planted faults of the Rust engine: does `--break-on divergence` stop at the first differing step; minutes
-	$(BIN)/python -m tests.debug.breakpoints_proof
+	$(BIN)/python -m tests.proofs.debugger.breakpoints
 
 proof-mutants: build ## planted faults of the Rust engine against the corpus and the verifier; resumable, minutes
 	@$(call need_cargo)
-	$(BIN)/python tests/mutants/run.py
+	$(BIN)/python tests/proofs/mutants/run.py
 
 generate: $(DEPS_STAMP) ## rewrite what derives from schemas/
 	$(BIN)/python schemas/generate.py

@@ -26,13 +26,13 @@ _PLACES = {
     "Outcome": "vesper.api.outcome",
     "Raised": "vesper.kernels.raised",
     "Stopped": "vesper.api.errors",
-    "Routes": "vesper.migration.live.routes",
+    "Routes": "vesper.migration.router.routes",
     "UnknownNode": "vesper.api.errors",
-    "VesperError": "vesper.spec.vesper_error",
+    "VesperError": "vesper.values.vesper_error",
     "adopt": "vesper.api.adopt",
     "cache_stats": "vesper.api.caches",
-    "effect": "vesper.effects.custom",
-    "joined": "vesper.effects.database",
+    "effect": "vesper.effects.custom.performer",
+    "joined": "vesper.effects.database.performer",
     "load": "vesper.api.load",
 }
 """Where each public name is; `__init__.pyi` lists the same for type checkers."""

@@ -14,8 +14,8 @@ from vesper.api.node import Field as Field
 from vesper.api.node import Node as Node
 from vesper.api.outcome import Outcome as Outcome
 from vesper.batch.errors import BatchError as BatchError
-from vesper.effects.custom import effect as effect
-from vesper.effects.database import joined as joined
+from vesper.effects.custom.performer import effect as effect
+from vesper.effects.database.performer import joined as joined
 from vesper.effects.performer import EffectFailed as EffectFailed
 from vesper.effects.settings import ConfigError as ConfigError
 from vesper.engines.engine import Limits as Limits
@@ -26,7 +26,7 @@ from vesper.kernels.raised import BadInput as BadInput
 from vesper.kernels.raised import ContractBroken as ContractBroken
 from vesper.kernels.raised import DeclaredError as DeclaredError
 from vesper.kernels.raised import Raised as Raised
-from vesper.migration.live.routes import Routes as Routes
-from vesper.spec.vesper_error import VesperError as VesperError
+from vesper.migration.router.routes import Routes as Routes
+from vesper.values.vesper_error import VesperError as VesperError
 
 __version__: str

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from _pytest._code.code import ExceptionInfo, TerminalRepr
 
-    from vesper.check.cases import Case
     from vesper.compiler import Compiled
     from vesper.engines.engine import Engine, Program
     from vesper.engines.outcome import Outcome
+    from vesper.language.check.cases import Case
     from vesper.testing import Stubs
-    from vesper.verify.testing import NodeTester
+    from vesper.verify.node_tests import NodeTester
 
 SUFFIX = ".vsp"
 PROPERTIES = "properties"
@@ -103,8 +103,8 @@ class NodeFile(pytest.File):
         if compiled is None:
             yield CheckItem.from_parent(self, name="check", diagnostics=diagnostics)
             return
-        from vesper.spec.values import printable
-        from vesper.verify.testing import NodeTester
+        from vesper.values.model import printable
+        from vesper.verify.node_tests import NodeTester
 
         # Loaded into its engines when the first of its tests runs, so that `--collect-only` and `-k` cost little.
         tester = NodeTester(compiled, _engines(self.config))
@@ -119,7 +119,7 @@ class NodeFile(pytest.File):
 def _compiled(path: Path) -> tuple[Compiled | None, str]:
     """The node, or what is wrong with it. Messages show the path as it is from here, where that is shorter."""
     from vesper.compiler import compile_file
-    from vesper.diagnostics.render_full import render_full
+    from vesper.language.diagnostics.render.full import render_full
 
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     compiled, bag = compile_file(shown)
@@ -165,7 +165,7 @@ class CaseItem(NodeItem):
         self.line = case.line
 
     def runtest(self) -> None:
-        from vesper.cli.testing_text import case_failure_text
+        from vesper.cli.test.failure_text import case_failure_text
 
         with _unavailable_is_a_failure():
             result = self._tester.run_case(self._case)
@@ -179,7 +179,7 @@ class PropertiesItem(NodeItem):
         self._compiled, self._tester = compiled, tester
 
     def runtest(self) -> None:
-        from vesper.cli.testing_text import notes, property_failure_text
+        from vesper.cli.test.failure_text import notes, property_failure_text
 
         seed = _number(self.config, "seed")
         with _unavailable_is_a_failure():
@@ -223,9 +223,9 @@ class NodeUnderTest:
         """How the node ends on these inputs. `now` is when the execution starts: noon of 15 November 2026 UTC, unless
         said, as in cases. On several engines they must agree."""
         __tracebackhide__ = True
-        from vesper.cli.show import one_line
+        from vesper.cli.output.outcomes import one_line
         from vesper.engines.compare import same_outcome
-        from vesper.verify.responses import NOON
+        from vesper.verify.inputs.responses import NOON
 
         outcomes = {name: each.call(dict(inputs), now or NOON) for name, each in self._programs.items()}
         first, *others = outcomes.values()
@@ -237,7 +237,7 @@ class NodeUnderTest:
     def __call__(self, **inputs: object) -> dict[str, Any]:
         """The outputs; a node that ends in any other way is a `NodeTestFailed`."""
         __tracebackhide__ = True
-        from vesper.cli.show import outcome_lines
+        from vesper.cli.output.outcomes import outcome_lines
         from vesper.engines.outcome import Returned
 
         outcome = self.outcome(inputs)

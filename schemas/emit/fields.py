@@ -19,7 +19,7 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
     fields = load_node_fields()
     types = [type_.name for type_ in declarations.types if type_.status == "implemented"]
     return {
-        ROOT / "vesper" / "syntax" / "shapes.py": _shapes(fields),
+        ROOT / "vesper" / "language" / "syntax" / "shapes.py": _shapes(fields),
         SCHEMAS / "vsp.schema.json": _schema(fields, types),
         ROOT / "docs" / "reference" / "fields.md": _page(fields),
     }
@@ -35,7 +35,7 @@ def _shapes(fields: NodeFields) -> str:
         "",
         "from typing import Final",
         "",
-        "from vesper.syntax.shape import Shape",
+        "from vesper.language.syntax.shape import Shape",
         "",
     ]
     for mapping in fields.mappings:

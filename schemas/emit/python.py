@@ -17,11 +17,11 @@ WIDTH = 120
 def outputs(declarations: Declarations) -> dict[Path, str]:
     package = ROOT / "vesper"
     return {
-        package / "spec" / "operations.py": _operations(declarations),
-        package / "spec" / "errors.py": _errors(declarations),
-        package / "spec" / "error_meanings.py": _error_meanings(declarations),
-        package / "spec" / "operators.py": _operators(declarations),
-        package / "diagnostics" / "codes.py": _diagnostics(declarations),
+        package / "values" / "generated" / "operations.py": _operations(declarations),
+        package / "values" / "generated" / "errors.py": _errors(declarations),
+        package / "values" / "generated" / "error_meanings.py": _error_meanings(declarations),
+        package / "values" / "generated" / "operators.py": _operators(declarations),
+        package / "language" / "diagnostics" / "codes.py": _diagnostics(declarations),
         **_explanations(declarations),
     }
 
@@ -32,7 +32,7 @@ def _operations(declarations: Declarations) -> str:
         HEAD.format(source="schemas/ops")
         + '"""Every operation of the language: the checker, codegen and the tests read these rows."""\n\n'
         + "from typing import Final\n\n"
-        + "from vesper.spec.operation import OpSpec\n\n"
+        + "from vesper.values.operation import OpSpec\n\n"
         + f"OPERATIONS: Final[dict[str, OpSpec]] = {{\n{rows}}}\n"
         + '"""All that are specified, in declared order."""\n\n'
         + "IMPLEMENTED: Final[dict[str, OpSpec]] = "
@@ -112,7 +112,7 @@ def _operators(declarations: Declarations) -> str:
         HEAD.format(source="schemas/operators.toml")
         + '"""Precedence of the expression language, loosest level first."""\n\n'
         + "from typing import Final\n\n"
-        + "from vesper.spec.operation import OperatorLevel\n\n"
+        + "from vesper.values.operation import OperatorLevel\n\n"
         + f"OPERATOR_LEVELS: Final[tuple[OperatorLevel, ...]] = (\n{rows})\n"
     )
 
@@ -139,19 +139,20 @@ def _diagnostics(declarations: Declarations) -> str:
 
 def _explanations(declarations: Declarations) -> dict[Path, str]:
     """A package with a module for each phase: together they are long."""
-    package = ROOT / "vesper" / "diagnostics" / "explanations"
+    package = ROOT / "vesper" / "language" / "diagnostics" / "explanations"
     head = HEAD.format(source="schemas/diagnostics.toml")
     phases = list(dict.fromkeys(diagnostic.phase for diagnostic in declarations.diagnostics))
     modules = {phase: phase.lower().replace(" ", "_") for phase in phases}
     imports = "".join(
-        f"from vesper.diagnostics.explanations.{name} import {name.upper()}\n" for name in sorted(modules.values())
+        f"from vesper.language.diagnostics.explanations.{name} import {name.upper()}\n"
+        for name in sorted(modules.values())
     )
     merged = ", ".join(f"**{name.upper()}" for name in modules.values())
     files = {
         package / "__init__.py": head
         + '"""What there is to say about every diagnostic, by its number; imported only by what shows it."""\n\n'
         + "from typing import Final\n\n"
-        + "from vesper.diagnostics.explanation import Explanation\n"
+        + "from vesper.language.diagnostics.explanation import Explanation\n"
         + imports
         + f"\nEXPLANATIONS: Final[dict[str, Explanation]] = {{{merged}}}\n"
     }
@@ -161,7 +162,7 @@ def _explanations(declarations: Declarations) -> dict[Path, str]:
             head
             + f'"""Explanations of the diagnostics of the phase: {phase.lower()}."""\n\n'
             + "from typing import Final\n\n"
-            + "from vesper.diagnostics.explanation import Explanation\n\n"
+            + "from vesper.language.diagnostics.explanation import Explanation\n\n"
             + f"{name.upper()}: Final[dict[str, Explanation]] = {{\n{rows}}}\n"
         )
     return files

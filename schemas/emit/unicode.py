@@ -1,6 +1,6 @@
 """Emits the Unicode tables of the Python side from the committed extract of the Unicode Character Database.
 
-Each table is one text that `vesper/spec/unicode.py` reads when it is first needed: a module of ten thousand tuples
+Each table is one text that `vesper/values/unicode.py` reads when it is first needed: a module of ten thousand tuples
 would cost every start of the compiler, and most nodes use none of them.
 """
 
@@ -40,7 +40,7 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
         **{table: list(_mapping(rows[table.lower()])) for table in ("LOWER", "UPPER", "FOLD")},
     }
     body = "".join(f'\n{name}: Final = """\\\n{_lines(lines)}"""\n' for name, lines in tables.items())
-    return {ROOT / "vesper" / "spec" / "unicode_tables.py": HEAD + body}
+    return {ROOT / "vesper" / "values" / "generated" / "unicode_tables.py": HEAD + body}
 
 
 def _mapping(rows: Iterable[list[str]]) -> Iterator[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import yaml
 
 from vesper import _direct
-from vesper.ir.nodes import FOR_KINDS
-from vesper.spec.operations import FORMS, IMPLEMENTED, OPERATIONS
+from vesper.language.ir.nodes import FOR_KINDS
+from vesper.values.generated.operations import FORMS, IMPLEMENTED, OPERATIONS
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vesper.spec.errors import ErrorCode
-from vesper.spec.operations import OPERATIONS
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.generated.operations import OPERATIONS
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "spec").glob("*.md"))
 BLOCK = re.compile(r"^```vesper-example\n(.*?)^```", re.DOTALL | re.MULTILINE)

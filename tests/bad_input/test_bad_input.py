@@ -16,8 +16,8 @@ from tests.support.goldens import Golden
 from tests.support.waiting import processor_seconds
 from vesper.cli.main import vesper
 from vesper.compiler import compile_file
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import Diagnostic
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import Diagnostic
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.vsp"))

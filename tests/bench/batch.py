@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from tests.bench.peers import by_hand  # noqa: E402  # after the path is set
 from tests.bench.peers.present import NotHere, needed, version  # noqa: E402
 from tests.bench.workloads import PLAIN, W1, Wrong, payments  # noqa: E402
-from vesper.cli.bench_rounds import Timing, Way, interleaved  # noqa: E402
+from vesper.cli.bench.rounds import Timing, Way, interleaved  # noqa: E402
 
 ROWS = 1_000_000
 KINDS = 4_096

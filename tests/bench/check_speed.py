@@ -23,7 +23,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from vesper.cli.interpreter import interpreter_at  # noqa: E402  # after the path is set
+from vesper.cli.bench.interpreter import interpreter_at  # noqa: E402  # after the path is set
 
 NODES_LIKE = (
     ROOT / "nodes" / "orders" / "order_pricing_v1.vsp",

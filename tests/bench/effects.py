@@ -31,12 +31,12 @@ sys.path.insert(0, str(ROOT))
 import vesper  # noqa: E402
 from tests.bench.ours import warm  # noqa: E402
 from tests.bench.workloads import W1  # noqa: E402
-from vesper.cli.bench_rounds import Way, interleaved, ratio  # noqa: E402
+from vesper.cli.bench.rounds import Way, interleaved, ratio  # noqa: E402
+from vesper.config.settings import config_from  # noqa: E402
 from vesper.effects.performer import Ask  # noqa: E402
 from vesper.engines.registry import ENGINES  # noqa: E402
-from vesper.host.config import config_from  # noqa: E402
 from vesper.host.host import Host  # noqa: E402
-from vesper.migration.follow.following import follow  # noqa: E402
+from vesper.migration.shadow.journal_replay import follow  # noqa: E402
 
 NODE = """
 node_id: {name}_v1

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from vesper.cli.interpreter import Interpreter, interpreter_at  # noqa: E402  # after the path is set
+from vesper.cli.bench.interpreter import Interpreter, interpreter_at  # noqa: E402  # after the path is set
 
 FOLDER = ROOT / ".venv-bench"
 STAMP = FOLDER / "made.json"

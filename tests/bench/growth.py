@@ -29,7 +29,7 @@ from tests.bench.peers.present import NotHere, needed  # noqa: E402
 from tests.bench.pictures import growth  # noqa: E402
 from tests.bench.report import FOLDER, GROWTH, is_busy, machine  # noqa: E402
 from tests.bench.workloads import W2, orders  # noqa: E402
-from vesper.cli.bench_rounds import Way, interleaved, time_text  # noqa: E402
+from vesper.cli.bench.rounds import Way, interleaved, time_text  # noqa: E402
 from vesper.compiler import compile_file  # noqa: E402
 from vesper.engines.direct_engine import DirectProgram  # noqa: E402
 from vesper.engines.registry import ENGINES  # noqa: E402

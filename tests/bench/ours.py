@@ -19,13 +19,13 @@ from typing import Any
 
 import vesper
 from tests.bench.workloads import ROOT, WORKLOADS, Contestant, Function, Workload
-from vesper.cli.bench_rounds import Timing, Way, timing_of
+from vesper.cli.bench.rounds import Timing, Way, timing_of
 from vesper.compiler import Compiled, compile_file
+from vesper.config.settings import config_from
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.registry import ENGINES
-from vesper.host.config import config_from
-from vesper.migration.decide.modes import Mode
-from vesper.migration.live.routes import Routes
+from vesper.migration.control.modes import Mode
+from vesper.migration.router.routes import Routes
 
 DIRECT_ONLY = "Vesper, direct_only"
 KEY = b"k" * 16

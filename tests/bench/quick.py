@@ -23,8 +23,8 @@ from tests.bench.peers import by_hand  # noqa: E402
 from tests.bench.peers.built import FUNCTIONS  # noqa: E402
 from tests.bench.peers.present import NotHere, needed  # noqa: E402
 from tests.bench.workloads import PLAIN, W1, Contestant, Wrong, judged  # noqa: E402
-from vesper.cli.bench_rounds import Way, interleaved, ratio, time_text  # noqa: E402
-from vesper.cli.interpreter import this_interpreter  # noqa: E402
+from vesper.cli.bench.interpreter import this_interpreter  # noqa: E402
+from vesper.cli.bench.rounds import Way, interleaved, ratio, time_text  # noqa: E402
 
 KEYS = (
     "w1_vs_plain", "w2_vs_plain", "w3_vs_plain", "w1_json_vs_orjson", "w1_batch_vs_plain_call", "batch_two_threads",

@@ -15,8 +15,8 @@ from typing import Any
 from tests.bench.pictures import Bar, bars
 from tests.bench.workloads import ROOT
 from vesper import __version__
-from vesper.cli.bench_rounds import time_text
-from vesper.cli.interpreter import this_interpreter
+from vesper.cli.bench.interpreter import this_interpreter
+from vesper.cli.bench.rounds import time_text
 
 FOLDER = ROOT / "docs" / "benchmarks"
 _HOW = (

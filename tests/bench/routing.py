@@ -32,10 +32,10 @@ sys.path.insert(0, str(ROOT))
 
 import vesper  # noqa: E402  # the repository's own, wherever this is started
 from vesper.compiler import Compiled, compile_file  # noqa: E402
+from vesper.config.settings import config_from  # noqa: E402
 from vesper.engines.direct_engine import DirectEngine, DirectProgram  # noqa: E402
-from vesper.host.config import config_from  # noqa: E402
-from vesper.migration.decide.modes import Mode  # noqa: E402
-from vesper.migration.live.routes import Routes  # noqa: E402
+from vesper.migration.control.modes import Mode  # noqa: E402
+from vesper.migration.router.routes import Routes  # noqa: E402
 
 KEY = b"k" * 16
 _WARM = 0.5

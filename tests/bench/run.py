@@ -25,8 +25,8 @@ from tests.bench.peers.everybody import rivals  # noqa: E402
 from tests.bench.peers.present import NotHere, needed, version  # noqa: E402
 from tests.bench.report import FOLDER, Bound, Report, Row, Section, is_busy, machine, page, write  # noqa: E402
 from tests.bench.workloads import PLAIN, W1, WORKLOADS, Contestant, Wrong, judged  # noqa: E402
-from vesper.cli.bench_rounds import Timing, Way, interleaved  # noqa: E402
-from vesper.cli.interpreter import this_interpreter  # noqa: E402
+from vesper.cli.bench.interpreter import this_interpreter  # noqa: E402
+from vesper.cli.bench.rounds import Timing, Way, interleaved  # noqa: E402
 
 FLOOR = "floor: C, Decimal by struct"
 ABOUT = {

@@ -11,7 +11,7 @@ import pytest
 
 from tests.bench import environment, quick
 from tests.bench.environment import Refused, chosen
-from vesper.cli.interpreter import Interpreter, interpreter_at, is_profiled, this_interpreter
+from vesper.cli.bench.interpreter import Interpreter, interpreter_at, is_profiled, this_interpreter
 
 GOOD = Interpreter("/usr/bin/python3.11", "CPython", "3.11.2", True, ".cpython-311.so", True)
 PLAIN = replace(GOOD, executable="/opt/a/python", is_optimised=False)

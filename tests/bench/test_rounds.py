@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from vesper.cli.bench_rounds import Timing, Way, interleaved, ratio, seconds_for, time_text, times_for, timing_of
+from vesper.cli.bench.rounds import Timing, Way, interleaved, ratio, seconds_for, time_text, times_for, timing_of
 
 
 class Watch:

@@ -13,8 +13,8 @@ from tests.bench import growth, hooks, instructions, ours, quick
 from tests.bench.pictures import Bar, bars
 from tests.bench.pictures import growth as growth_picture
 from tests.bench.report import Bound, Report, Row, Section, as_json, is_busy, machine, page, write
-from vesper.cli.bench_rounds import timing_of
-from vesper.cli.interpreter import this_interpreter
+from vesper.cli.bench.interpreter import this_interpreter
+from vesper.cli.bench.rounds import timing_of
 from vesper.compiler import compile_file
 from vesper.engines.registry import ENGINES
 

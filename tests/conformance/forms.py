@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from vesper.spec.json_value import parse_json
-from vesper.spec.types import DECIMAL, JSON, ArrayOf, OptionalOf, Type, declared_type
-from vesper.spec.values import Value, accept, from_json, plain
+from vesper.values.json_value import parse_json
+from vesper.values.model import Value, accept, from_json, plain
+from vesper.values.types import DECIMAL, JSON, ArrayOf, OptionalOf, Type, declared_type
 
 
 def typed_form(form: dict[str, Any]) -> tuple[Type, Value]:

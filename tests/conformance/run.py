@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tests.conformance.test_cases import CASES, KNOWN, outcome_of, problem
-from tests.mutants.corpus import Question, answer, is_same, kept, questions
+from tests.proofs.mutants.corpus import Question, answer, is_same, kept, questions
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import DirectEngine, tier_counters
 from vesper.engines.engine import Program

@@ -18,12 +18,12 @@ import yaml
 
 from tests.conformance.forms import typed_form
 from tests.support.nodes import compiled_text, expression_node
-from vesper.api.plain import inputs_of_json
+from vesper.api.input_conversion import inputs_of_json
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
 from vesper.engines.registry import ENGINES
-from vesper.spec.errors import ErrorCode
-from vesper.spec.types import declared_type
-from vesper.spec.values import same
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import same
+from vesper.values.types import declared_type
 
 FOLDER = Path(__file__).parent
 CASES: dict[str, dict[str, Any]] = {

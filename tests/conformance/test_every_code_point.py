@@ -25,10 +25,10 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES, REFERENCE
-from vesper.ir import nodes as ir
-from vesper.spec.limits import MAX_FUEL
-from vesper.spec.operations import IMPLEMENTED, OPERATIONS
-from vesper.spec.types import STRING, ArrayOf
+from vesper.language.ir import nodes as ir
+from vesper.values.generated.operations import IMPLEMENTED, OPERATIONS
+from vesper.values.limits import MAX_FUEL
+from vesper.values.types import STRING, ArrayOf
 
 HERE = Path(__file__).parent
 DIGESTS = {True: HERE / "every_code_point.yaml", False: HERE / "some_code_points.yaml"}

@@ -12,11 +12,11 @@ from tests.conformance.forms import typed_form
 from tests.support.nodes import expression_node, operation_node
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
-from vesper.ir import nodes as ir
-from vesper.ir.type_json import type_from_json
-from vesper.spec.errors import ErrorCode
-from vesper.spec.operations import OPERATIONS
-from vesper.spec.values import same
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.type_json import type_from_json
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.generated.operations import OPERATIONS
+from vesper.values.model import same
 
 GENERATED = Path(__file__).parent / "generated"
 CASES: list[dict[str, Any]] = [

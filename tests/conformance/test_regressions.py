@@ -16,9 +16,9 @@ from vesper.engines.compare import Agree, compare
 from vesper.engines.engine import Completion, Done, Request
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
-from vesper.verify.differential import Difference
-from vesper.verify.regressions import save_regression
-from vesper.verify.responses import NOON, GeneratedResponses, Responder, run_with
+from vesper.verify.differential.regressions import save_regression
+from vesper.verify.differential.verifier import Difference
+from vesper.verify.inputs.responses import NOON, GeneratedResponses, Responder, run_with
 
 FOLDER = Path(__file__).parent / "regressions"
 CASES: list[dict[str, Any]] = [

@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from tests.conformance.run import Part, ask, part, report
-from tests.mutants.corpus import Question
+from tests.proofs.mutants.corpus import Question
 from tests.support.nodes import expression_node
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.python_engine import PythonEngine

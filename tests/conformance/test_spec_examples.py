@@ -14,19 +14,19 @@ import pytest
 
 from tests.support.goldens import Golden
 from tests.support.nodes import ROOT, compiled_ir
-from vesper.check.expressions import ExpressionChecker
-from vesper.check.scope import Scope
 from vesper.compiler import Compiled
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.diagnostics.source import SourceFile
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
-from vesper.ir import nodes as ir
-from vesper.spec.types import NULL, Type
-from vesper.spec.values import Value, same
-from vesper.syntax.expression_parser import parse_expression
-from vesper.syntax.yaml_tree import Mapping, Scalar, read_yaml
+from vesper.language.check.expressions.checker import ExpressionChecker
+from vesper.language.check.scope import Scope
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.ir import nodes as ir
+from vesper.language.syntax.expression_parser import parse_expression
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, read_yaml
+from vesper.values.model import Value, same
+from vesper.values.types import NULL, Type
 
 WAITING = Path(__file__).parent / "waiting_examples.txt"
 _BLOCK = re.compile(r"^```vesper-example\n(.*?)^```", re.MULTILINE | re.DOTALL)

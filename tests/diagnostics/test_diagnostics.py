@@ -15,11 +15,11 @@ import pytest
 
 from tests.support.goldens import Golden
 from vesper.compiler import compile_file, compile_source
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.diagnostics.render_concise import render_concise
-from vesper.diagnostics.render_full import render_full
-from vesper.diagnostics.source import SourceFile
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.render.concise import render_concise
+from vesper.language.diagnostics.render.full import render_full
+from vesper.language.diagnostics.source import SourceFile
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.vsp"))

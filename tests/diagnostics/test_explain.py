@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.nodes import ROOT
-from vesper.cli.explain import command, explanation
+from vesper.cli.explain.command import command, explanation
 from vesper.compiler import compile_source
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.explanations import EXPLANATIONS
-from vesper.diagnostics.source import SourceFile
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.explanations import EXPLANATIONS
+from vesper.language.diagnostics.source import SourceFile
 
 WITH_EXAMPLES = [code for code in Code if EXPLANATIONS[code.number].no_example is None]
 PAGE = (ROOT / "docs" / "reference" / "diagnostics.md").read_text(encoding="utf-8")
@@ -115,6 +115,6 @@ def test_the_texts_are_loaded_only_when_one_is_shown(arguments: list[str]) -> No
     program = (
         "import sys\nfrom vesper.cli.main import vesper\n"
         f"vesper({arguments!r}, standalone_mode=False)\n"
-        "sys.exit('vesper.diagnostics.explanations' in sys.modules or 'yaml' in sys.modules)"
+        "sys.exit('vesper.language.diagnostics.explanations' in sys.modules or 'yaml' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from vesper.cli.fixing import repair_file, with_proved_fixes
+from vesper.cli.check.fixing import repair_file, with_proved_fixes
 from vesper.compiler import compile_bytes, compile_source
-from vesper.diagnostics.explanations import EXPLANATIONS
-from vesper.diagnostics.fix import Edit, Safety, apply_edits, can_be_applied_together
-from vesper.diagnostics.source import SourceFile, Span
-from vesper.syntax.expression_slot import quoted
+from vesper.language.diagnostics.explanations import EXPLANATIONS
+from vesper.language.diagnostics.fix import Edit, Safety, apply_edits, can_be_applied_together
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.syntax.expression_slot import quoted
 
 NODE = """\
 node_id: test_v1

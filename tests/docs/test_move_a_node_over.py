@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.console import ROOT, Command, check_printed, parse_session
 from tests.support.journalled import invoke
-from vesper.api.hosting import close_routes
-from vesper.host.config import config_from
-from vesper.migration.live.alerts import Alerts
+from vesper.api.default_hosts import close_routes
+from vesper.config.settings import config_from
+from vesper.migration.router.alerts import Alerts
 
 PAGE = (ROOT / "docs" / "how-to" / "move-a-node-over.md").read_text(encoding="utf-8")
 SESSIONS = [

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support.console import ROOT
+from vesper.config.settings import config_from
 from vesper.effects.settings import Table
-from vesper.host.config import config_from
 
 PAGES = {
     "grants": "reference/settings.md",

@@ -12,9 +12,9 @@ import pytest
 
 from tests.optimizer.plain import plain_engines, raw_program
 from tests.support.nodes import compiled, worked_nodes, written_for_tests
-from vesper.cli.verify_text import difference_text, failure_text
-from vesper.verify.differential import Verifier
-from vesper.verify.programs_run import verify_programs
+from vesper.cli.verify.text import difference_text, failure_text
+from vesper.verify.differential.verifier import Verifier
+from vesper.verify.programs.campaign import verify_programs
 
 RULES = Path(__file__).parent / "rules"
 FIXTURES = sorted(RULES.glob("*/*.vsp"))

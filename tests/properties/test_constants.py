@@ -9,19 +9,19 @@ import os
 from collections import Counter
 from dataclasses import fields, replace
 
-from vesper.check.reachable import Finding, report_constants
 from vesper.compiler import Compiled, compile_source
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.diagnostics.source import SourceFile
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES, REFERENCE
-from vesper.ir import nodes as ir
-from vesper.ir.encode import encode, semantic_hash
-from vesper.spec.types import BOOLEAN
-from vesper.verify.inputs import InputGenerator
-from vesper.verify.programs import draw_program
-from vesper.verify.responses import GeneratedResponses, run_with
+from vesper.language.check.reachability.clauses import Finding, report_constants
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.encode import encode, semantic_hash
+from vesper.values.types import BOOLEAN
+from vesper.verify.inputs.generator import InputGenerator
+from vesper.verify.inputs.responses import GeneratedResponses, run_with
+from vesper.verify.programs.nodes import draw_program
 
 PROGRAMS = int(os.environ.get("VESPER_CONSTANT_PROGRAMS", "40"))
 INPUTS = 20

@@ -24,9 +24,9 @@ from vesper.engines.engine import run_observed
 from vesper.engines.outcome import Returned
 from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.kernels import raised
-from vesper.spec.inputs import accept_inputs
-from vesper.spec.values import plain, same
-from vesper.verify.inputs import InputGenerator
+from vesper.values.inputs import accept_inputs
+from vesper.values.model import plain, same
+from vesper.verify.inputs.generator import InputGenerator
 
 DRAWN = 40
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -14,9 +14,9 @@ from vesper.engines.engine import Limits
 from vesper.engines.outcome import LimitHit
 from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.engines.registry import PAIR
-from vesper.verify.inputs import InputGenerator
-from vesper.verify.programs import draw_program
-from vesper.verify.responses import GeneratedResponses, run_case, run_with
+from vesper.verify.inputs.generator import InputGenerator
+from vesper.verify.inputs.responses import GeneratedResponses, run_case, run_with
+from vesper.verify.programs.nodes import draw_program
 
 PROGRAMS = 30
 INPUTS = 8

@@ -7,11 +7,11 @@ import pytest
 from tests.support.nodes import small_node
 from tests.support.waiting import processor_seconds
 from vesper.compiler import compile_source
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.source import SourceFile
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
-from vesper.spec.errors import ErrorCode
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.source import SourceFile
+from vesper.values.generated.errors import ErrorCode
 
 _NODE = """\
 node_id: small_v1

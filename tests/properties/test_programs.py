@@ -11,20 +11,20 @@ from tests.support.marks import without_marks
 from tests.support.nodes import compiled_text
 from vesper.codegen.module import generate_module
 from vesper.compiler import Compiled, compile_source
-from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.diagnostics.render_full import render_full
-from vesper.diagnostics.source import SourceFile
 from vesper.engines.outcome import EngineFault
 from vesper.engines.registry import ENGINES
-from vesper.ir.decode import decode
-from vesper.ir.encode import encode, semantic_hash
-from vesper.ir.nodes import FOR_KINDS, Array, Call, Field, For, If, Let, Logical, RecordValue
-from vesper.ir.statements import Branch, Loop, Raise, Request, Require, all_statements
-from vesper.spec.operations import IMPLEMENTED
-from vesper.syntax.format import format_source
-from vesper.verify.inputs import InputGenerator
-from vesper.verify.programs import draw_program
-from vesper.verify.responses import GeneratedResponses, run_with
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.render.full import render_full
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.ir.decode import decode
+from vesper.language.ir.encode import encode, semantic_hash
+from vesper.language.ir.nodes import FOR_KINDS, Array, Call, Field, For, If, Let, Logical, RecordValue
+from vesper.language.ir.statements import Branch, Loop, Raise, Request, Require, all_statements
+from vesper.language.syntax.format.formatter import format_source
+from vesper.values.generated.operations import IMPLEMENTED
+from vesper.verify.inputs.generator import InputGenerator
+from vesper.verify.inputs.responses import GeneratedResponses, run_with
+from vesper.verify.programs.nodes import draw_program
 
 PROGRAMS = 400
 RUN = 25

@@ -1,6 +1,6 @@
 """Generated modules by content: a test process generates the Python of one IR once, however many tests load it.
 
-Canonical bytes hold all that a module is made from: tests/unit/ir shows that they give back the node. Tests of
+Canonical bytes hold all that a module is made from: tests/unit/language/ir shows that they give back the node. Tests of
 generation itself call `generate_module`, which knows nothing of this.
 """
 
@@ -10,8 +10,8 @@ import threading
 from collections import OrderedDict
 
 from vesper.codegen.module import GeneratedModule, generate_module
-from vesper.ir import nodes as ir
-from vesper.ir.encode import encode
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.encode import encode
 
 _KEPT = 1_000
 

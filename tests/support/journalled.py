@@ -15,15 +15,15 @@ from click.testing import CliRunner, Result
 
 from vesper.cli.main import vesper
 from vesper.compiler import Compiled, compile_source
-from vesper.diagnostics.source import SourceFile
-from vesper.effects.custom import effect, registered, unregister
+from vesper.config.settings import Config, read_config
+from vesper.effects.custom.performer import effect, registered, unregister
 from vesper.effects.performer import EffectFailed
 from vesper.engines.engine import Program
 from vesper.engines.registry import ENGINES
-from vesper.host.config import Config, read_config
 from vesper.host.host import Host
 from vesper.journal.journal import Journal, open_journal
 from vesper.journal.owner import this_owner
+from vesper.language.diagnostics.source import SourceFile
 
 _NODE = """\
 node_id: {node_id}

@@ -15,20 +15,20 @@ from typing import get_args
 import pytest
 
 from tests.support.nodes import ROOT
-from vesper.check import constraints
 from vesper.compiler import Compiled
-from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.ir import nodes as ir
-from vesper.ir import statements
-from vesper.spec import types
-from vesper.spec.operations import OPERATIONS
-from vesper.spec.operators import OPERATOR_LEVELS
-from vesper.syntax import ast, shapes
-from vesper.syntax.expression_parser import AGGREGATES
-from vesper.syntax.fields import Fields
-from vesper.syntax.shape import Shape
-from vesper.syntax.yaml_to_ast import build_ast
-from vesper.syntax.yaml_tree import Mapping, Sequence, Tree, read_yaml
+from vesper.language.check import constraints
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.ir import nodes as ir
+from vesper.language.ir import statements
+from vesper.language.syntax import ast, shapes
+from vesper.language.syntax.expression_parser import AGGREGATES
+from vesper.language.syntax.fields import Fields
+from vesper.language.syntax.shape import Shape
+from vesper.language.syntax.yaml_to_ast import build_ast
+from vesper.language.syntax.yaml_tree import Mapping, Sequence, Tree, read_yaml
+from vesper.values import types
+from vesper.values.generated.operations import OPERATIONS
+from vesper.values.generated.operators import OPERATOR_LEVELS
 
 Uses = set[tuple[str, str]]
 

@@ -67,7 +67,7 @@ class _Plain(ast.NodeTransformer):
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        return None if node.module in ("vesper.kernels.trace", "vesper.kernels.meter") else node
+        return None if node.module in ("vesper.kernels.runtime.trace", "vesper.kernels.runtime.meter") else node
 
 
 def without_marks(text: str) -> str:

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from vesper.check.expressions import ExpressionChecker
-from vesper.check.scope import Scope
 from vesper.compiler import Compiled, compile_file, compile_source
-from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.diagnostics.render_full import render_full
-from vesper.diagnostics.source import SourceFile
-from vesper.ir import nodes as ir
-from vesper.ir.encode import encode, semantic_hash
-from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import Type, declared_type, match_declared, substitute
-from vesper.spec.values import Value
-from vesper.syntax import ast
-from vesper.syntax.expression_parser import parse_expression
-from vesper.syntax.yaml_tree import Mapping as Mapping_
-from vesper.syntax.yaml_tree import Scalar, read_yaml
+from vesper.language.check.expressions.checker import ExpressionChecker
+from vesper.language.check.scope import Scope
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.render.full import render_full
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.encode import encode, semantic_hash
+from vesper.language.syntax import ast
+from vesper.language.syntax.expression_parser import parse_expression
+from vesper.language.syntax.yaml_tree import Mapping as Mapping_
+from vesper.language.syntax.yaml_tree import Scalar, read_yaml
+from vesper.values.generated.operations import OPERATIONS
+from vesper.values.model import Value
+from vesper.values.types import Type, declared_type, match_declared, substitute
 
 ROOT = Path(__file__).parents[2]
 PAYMENT_DECISION = ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"
@@ -33,7 +33,7 @@ def worked_nodes() -> list[Path]:
 
 def written_for_tests() -> list[Path]:
     """Nodes that are written for the tests: every form of the language is in one of them."""
-    return sorted((ROOT / "tests" / "differential" / "nodes").glob("*.vsp"))
+    return sorted((ROOT / "tests" / "integration" / "differential" / "nodes").glob("*.vsp"))
 
 
 def compiled(path: Path) -> Compiled:

@@ -19,10 +19,10 @@ import pytest
 
 from tests.support.web import FakeStripe
 from vesper.compiler import Compiled, compile_file
+from vesper.config.settings import Config, read_config
 from vesper.effects.performer import EffectFailed
 from vesper.engines.registry import ENGINES
 from vesper.host.attempts import Attempts, Note, Once
-from vesper.host.config import Config, read_config
 from vesper.host.host import Host, Ran
 from vesper.host.plans import Plan
 from vesper.replay.live import LiveHost

@@ -2,7 +2,7 @@
 
 It answers one question after the other, each a line of JSON: which arguments, in which folder. The command runs in a
 fork, so that it sees what the first command of a process sees, and nothing that another one left. That a process of its
-own does the same from the beginning is tested by `tests/cli/test_output.py` and others.
+own does the same from the beginning is tested by `tests/unit/cli/test_output.py` and others.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from vesper.api.load import compiled_node
-from vesper.migration.live.adopting import FunctionCall, answers_of, check_adoptable, check_function, function_name
+from vesper.migration.router.adoption import FunctionCall, answers_of, check_adoptable, check_function, function_name
 
 if TYPE_CHECKING:
-    from vesper.migration.live.routes import Routes
+    from vesper.migration.router.routes import Routes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,7 +74,7 @@ def adopt(
     The function is called with the node's inputs as keyword arguments and returns a dict of its outputs. What it is
     called with and gives back stays as it is. The node must be without effects; `vesper status` shows where it stands.
     """
-    from vesper.api.hosting import default_routes
+    from vesper.api.default_hosts import default_routes
 
     compiled, path, _ = compiled_node(node, nodes)
     check_adoptable(compiled)

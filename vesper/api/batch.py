@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from vesper.api.explain import error_info, outcome_of
-from vesper.api.plain import inputs_of_json
+from vesper.api.input_conversion import inputs_of_json
 from vesper.batch.errors import BatchError
 from vesper.batch.table import Declared, Wanted, run_table
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import Batches, DirectProgram, outcome_of_raw
 from vesper.engines.engine import Limits, Program
-from vesper.spec.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.values.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from vesper.cache.folder import NoCache
 from vesper.cache.results import ResultCounters, SharedAway
 
 if TYPE_CHECKING:
-    from vesper.host.caching import ResultSettings
+    from vesper.config.result_cache import ResultSettings
 
 LEVELS = ("l1", "l2", "l3")
 
@@ -35,7 +35,7 @@ def clear_caches(levels: tuple[str, ...], settings: ResultSettings | None = None
         with contextlib.suppress(NoCache):
             removed["l2"] = open_entries().clear()
     if "l3" in levels:
-        from vesper.api.hosting import results_in_use
+        from vesper.api.default_hosts import results_in_use
         from vesper.host.results import shared_of
 
         removed["l3"] = sum(each.clear() for each in results_in_use())
@@ -66,7 +66,7 @@ def _nodes() -> dict[str, Any]:
 
 
 def _results(settings: ResultSettings | None) -> dict[str, Any]:
-    hosting = sys.modules.get("vesper.api.hosting")
+    hosting = sys.modules.get("vesper.api.default_hosts")
     used = [] if hosting is None else hosting.results_in_use()
     counters = ResultCounters().all()
     found: dict[str, Any] = {"entries": 0, "bytes": 0, "max_bytes": 0}

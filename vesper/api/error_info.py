@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from vesper.api import told
+from vesper.api import remote_exceptions as told
 from vesper.api.errors import Stopped
 from vesper.engines import outcome as ended
-from vesper.spec.vesper_error import VesperError
+from vesper.values.vesper_error import VesperError
 
 
 @dataclass(frozen=True, slots=True)

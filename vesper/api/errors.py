@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vesper.engines.outcome import Outcome
-from vesper.spec.vesper_error import VesperError
+from vesper.values.vesper_error import VesperError
 
 
 class NodeError(VesperError):

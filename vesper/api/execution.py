@@ -4,8 +4,8 @@ their own."""
 from __future__ import annotations
 
 from vesper.api.explain import outcome_of
+from vesper.api.input_conversion import Plain
 from vesper.api.outcome import AnyOutcome
-from vesper.api.plain import Plain
 from vesper.compiler import Compiled
 from vesper.engines.engine import Blocked, Completion, Done, Request
 from vesper.engines.engine import Execution as EngineExecution

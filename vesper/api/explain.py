@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from vesper.api.error_info import ErrorInfo, InputProblem
+from vesper.api.input_conversion import Plain
 from vesper.api.json_source import JsonSource
 from vesper.api.outcome import AnyOutcome
-from vesper.api.plain import Plain
 from vesper.api.problems import described
 from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
-from vesper.ir.nodes import Node, Place
-from vesper.spec.values import show
+from vesper.language.ir.nodes import Node, Place
+from vesper.values.model import show
 
 _SENSITIVE = "<sensitive>"
 _WORD = re.compile(r"[A-Za-z_]\w*")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from vesper.api.plain import inputs_of_json
+from vesper.api.input_conversion import inputs_of_json
 from vesper.engines.outcome import (
     ContractBroken,
     DeclaredError,
@@ -22,12 +22,12 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
-from vesper.ir import nodes as ir
-from vesper.spec.errors import ErrorCode
-from vesper.spec.json_forms import has_names
-from vesper.spec.json_value import canonical_text, json_of, json_string
-from vesper.spec.types import FLOAT, JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
-from vesper.spec.values import in_order, scalar_text
+from vesper.language.ir import nodes as ir
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.json_forms import has_names
+from vesper.values.json_value import canonical_text, json_of, json_string
+from vesper.values.model import in_order, scalar_text
+from vesper.values.types import FLOAT, JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 if TYPE_CHECKING:
     from vesper.api.node import Node
@@ -42,7 +42,7 @@ def json_entry(node: Node) -> Callable[..., bytes]:
     if own is None or node._limits is not None or node._is_hosted:
         return _by_objects(node)
     if node._chosen is not None:
-        from vesper.api.sampled_many import for_json
+        from vesper.api.batch_trace_sampling import for_json
 
         own = for_json(own, node._chosen)
     return _at_its_start(own, node) if node._takes_now else own

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vesper.spec.json_mistake import TextPlace
-from vesper.spec.json_value import JSON_TOKEN
-from vesper.spec.values import printable
+from vesper.values.json_mistake import TextPlace
+from vesper.values.json_value import JSON_TOKEN
+from vesper.values.model import printable
 
 _LONGEST = 60
 

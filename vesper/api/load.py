@@ -7,17 +7,17 @@ import os
 from vesper.api.errors import NodeError, UnknownNode
 from vesper.api.nearest import mentions
 from vesper.api.node import Node
-from vesper.compiler.warm import compile_kept
+from vesper.compiler.load_cache import compile_kept
 from vesper.engines.engine import EngineUnavailable, Limits
 from vesper.engines.registry import NAMES, TIERED, engine_named
-from vesper.spec.typed import TYPE_CHECKING
+from vesper.values.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
-    from vesper.diagnostics.diagnostic import DiagnosticBag
     from vesper.engines.engine import Engine, Program
     from vesper.host.host import Host
-    from vesper.migration.live.routes import Routes
+    from vesper.language.diagnostics.diagnostic import DiagnosticBag
+    from vesper.migration.router.routes import Routes
 
 AUTO = "auto"
 """In the place of an engine: both, as the mode of the node says."""
@@ -60,18 +60,18 @@ def load(
     try:
         program: Program
         if engine == AUTO:
-            from vesper.api.hosting import default_routes
+            from vesper.api.default_hosts import default_routes
 
             program = (routes or default_routes(path, host)).program(compiled)
         else:
             program = _engine(engine, path, host).load(compiled)
             if results or (results is None and mentions(path, b"cache")):
-                from vesper.api.hosting import with_results
+                from vesper.api.default_hosts import with_results
 
                 program = with_results(compiled, program, engine, host, results)
         loaded = Node(compiled, program, engine, limits, said, host)
         if host is not None or mentions(path, b"traces"):
-            from vesper.api.sampled import sample_calls
+            from vesper.api.trace_sampling import sample_calls
 
             sample_calls(loaded, host)
     except EngineUnavailable as problem:
@@ -84,7 +84,7 @@ def _engine(name: str, path: str, host: Host | None) -> Engine:
     """The engine of this name, as the configuration has it."""
     if name != TIERED or (host is None and not mentions(path, b"engine")):
         return engine_named(name)
-    from vesper.api.hosting import engine_settings
+    from vesper.api.default_hosts import engine_settings
     from vesper.engines.direct_engine import TieredEngine
 
     return TieredEngine(engine_settings(path) if host is None else host.config.engine)
@@ -102,7 +102,7 @@ def compiled_node(
 
 
 def _rendered(bag: DiagnosticBag) -> tuple[str, ...]:
-    from vesper.diagnostics.render_full import render_full
+    from vesper.language.diagnostics.render.full import render_full
 
     return tuple(render_full(bag.source, each) for each in bag.sorted())
 

@@ -13,28 +13,28 @@ from functools import partial
 from keyword import iskeyword
 from types import MappingProxyType
 
-from vesper.api.described import described
-from vesper.api.entry import entry, entry_for_many
+from vesper.api.call_entry import entry, entry_for_many
+from vesper.api.description import described
 from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome
 from vesper.engines import outcome as ended
 from vesper.engines.engine import UNLESS_SAID, Done, Limits, Program, PureExecution
 from vesper.kernels import raised
-from vesper.spec.base_types import is_a
-from vesper.spec.errors import ErrorCode
-from vesper.spec.inputs import NotInputs
-from vesper.spec.problem import Problem, ValueProblem
-from vesper.spec.record import record
-from vesper.spec.typed import TYPE_CHECKING, Any, NoReturn
-from vesper.spec.types import TIMESTAMP, Type
-from vesper.spec.values import accept, plain, show
+from vesper.values.base_types import is_a
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.inputs import NotInputs
+from vesper.values.model import accept, plain, show
+from vesper.values.problem import Problem, ValueProblem
+from vesper.values.record import record
+from vesper.values.typed import TYPE_CHECKING, Any, NoReturn
+from vesper.values.types import TIMESTAMP, Type
 
 if TYPE_CHECKING:
     from inspect import Signature
 
     from vesper.api.execution import Execution
-    from vesper.api.plain import Plain
-    from vesper.api.sampled import Chosen
+    from vesper.api.input_conversion import Plain
+    from vesper.api.trace_sampling import Chosen
     from vesper.batch.table import Decimals
     from vesper.compiler import Compiled
     from vesper.host.host import Host, Prepared, Ran
@@ -226,7 +226,7 @@ class Node:
         start = moment if self._takes_now else None
         look_at = None
         if self._chosen is not None:
-            from vesper.api.sampled_many import Rows
+            from vesper.api.batch_trace_sampling import Rows
 
             look_at = Rows(self._chosen, start).look_at
         return batch_of(self._compiled, self._program, self._limits).run(table, wanted, start, look_at)
@@ -313,7 +313,7 @@ class Node:
             return self._host
         process, found = self._found
         if found is None or process != os.getpid() or found.is_closed:
-            from vesper.api.hosting import default_host
+            from vesper.api.default_hosts import default_host
 
             found = default_host(self.path)
             self.__dict__["_found"] = (os.getpid(), found)
@@ -378,7 +378,7 @@ class Node:
 
     def _plain(self, given: object) -> Plain:
         """The inputs as plain objects, whatever they are given as."""
-        from vesper.api.plain import fields_of, inputs_of_json, plain_inputs
+        from vesper.api.input_conversion import fields_of, inputs_of_json, plain_inputs
 
         if is_a(given, dict):
             return plain_inputs(self._types, dict(dict.items(given)))
@@ -428,7 +428,7 @@ class Node:
     _is_simple: bool
     _is_short: bool
     _chosen: Chosen | None
-    """Who decides which executions have traces, where any have (`vesper/api/sampled.py`)."""
+    """Who decides which executions have traces, where any have (`vesper/api/trace_sampling.py`)."""
 
 
 def outcome_of(

@@ -11,7 +11,7 @@ from reprlib import Repr
 from time import time_ns
 
 from vesper.journal.execution_id import trace_id
-from vesper.spec.typed import TYPE_CHECKING, Any, Generic, TypeVar
+from vesper.values.typed import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from vesper.api.error_info import ErrorInfo
@@ -116,7 +116,7 @@ else:
 
 
 def _no_such_output(name: str, outputs: Mapping[str, Any]) -> str:
-    from vesper.diagnostics.suggest import did_you_mean
+    from vesper.language.diagnostics.suggest import did_you_mean
 
     hint = did_you_mean(name, outputs) or f"the outputs are {', '.join(outputs)}"
     return f"no output `{name}`; {hint}"

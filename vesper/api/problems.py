@@ -15,11 +15,11 @@ from math import isfinite
 
 from vesper.api.error_info import InputProblem
 from vesper.api.json_source import JsonSource, Step
-from vesper.diagnostics.suggest import did_you_mean
-from vesper.ir.nodes import Node
-from vesper.spec.json_value import json_string
-from vesper.spec.types import DATE, DECIMAL, TIMESTAMP, ArrayOf, Enum, MapOf, Record, SetOf, Type, without_null
-from vesper.spec.values import Problem, ProblemKind, printable, scalar_text, show
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.ir.nodes import Node
+from vesper.values.json_value import json_string
+from vesper.values.model import Problem, ProblemKind, printable, scalar_text, show
+from vesper.values.types import DATE, DECIMAL, TIMESTAMP, ArrayOf, Enum, MapOf, Record, SetOf, Type, without_null
 
 _LONGEST = 60
 _MOST_BITS = 256

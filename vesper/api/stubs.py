@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from vesper.ir.nodes import Node
-from vesper.spec.node_id import split_node_id
-from vesper.spec.types import (
+from vesper.language.ir.nodes import Node
+from vesper.values.node_id import split_node_id
+from vesper.values.types import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -267,7 +267,7 @@ _IMPORTS = (
     ("vesper.api.execution", ("Execution",)),
     ("vesper.api.node", ("Node as _Node",)),
     ("vesper.api.outcome", ("Outcome as _Outcome",)),
-    ("vesper.api.plain", ("Model",)),
+    ("vesper.api.input_conversion", ("Model",)),
 )
 
 

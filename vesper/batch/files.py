@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from vesper.batch.errors import BatchError
 from vesper.batch.json_members import cut_out
 from vesper.batch.table import Form
-from vesper.spec.values import scalar_text
+from vesper.values.model import scalar_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

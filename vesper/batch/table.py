@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vesper.batch.errors import BatchError
 from vesper.batch.kinds import answer_like, as_stream
-from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.direct_engine import Batches, Explain
+from vesper.language.diagnostics.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from vesper.engines.direct_engine import DirectProgram

@@ -48,7 +48,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"vesper.cli.{cmd_name}"), "command", None)
+        command = getattr(importlib.import_module(f"vesper.cli.{cmd_name}.command"), "command", None)
         assert isinstance(command, click.Command)
         return command
 

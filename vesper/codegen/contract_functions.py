@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import libcst as cst
 
+from vesper.codegen.layout.python_expression import EQUAL
 from vesper.codegen.naming import Naming
 from vesper.codegen.statements import BlockWriter
 from vesper.codegen.types import TypeWriter
-from vesper.codegen.written import EQUAL
-from vesper.ir import nodes as ir
-from vesper.spec.types import Type
+from vesper.language.ir import nodes as ir
+from vesper.values.types import Type
 
 
 class ContractFunction:

@@ -1,7 +1,8 @@
 """The entry of a generated module: `call(inputs)`, for a caller's own objects.
 
 It looks at each input by its exact type and takes what is a value already; whatever else there is goes to
-`read_inputs` of vesper/kernels/entry.py, which means the same and knows every problem. This is text of fixed forms
+`read_inputs` of vesper/kernels/runtime/entry.py, which means the same and knows every problem. This is text of fixed
+forms
 around identifiers that `Naming` gave and string literals, not a tree: nothing in it can fail at a place of its own, and
 a tree would double the time that a module takes. vocabulary.py looks at it as at all the rest.
 """
@@ -14,13 +15,14 @@ from decimal import Decimal
 from itertools import pairwise
 
 from vesper.codegen.expressions import ExpressionWriter
-from vesper.codegen.layout import code_of
+from vesper.codegen.layout.expressions import code_of
+from vesper.codegen.layout.lines import WIDTH
+from vesper.codegen.layout.python_expression import string_literal
 from vesper.codegen.naming import Naming
-from vesper.codegen.source import WIDTH
 from vesper.codegen.types import TypeWriter
-from vesper.codegen.written import string_literal
-from vesper.ir import nodes as ir
-from vesper.spec.types import (
+from vesper.language.ir import nodes as ir
+from vesper.values.model import Value
+from vesper.values.types import (
     BOOLEAN,
     DECIMAL,
     FLOAT,
@@ -36,7 +38,6 @@ from vesper.spec.types import (
     mentions,
     type_text,
 )
-from vesper.spec.values import Value
 
 _INDENT = "    "
 _TARGETS = 2

@@ -8,6 +8,23 @@ from decimal import Decimal
 
 import libcst as cst
 
+from vesper.codegen.layout.python_expression import (
+    AND,
+    ATOM,
+    BITS,
+    COMPARISON,
+    EQUAL,
+    NOT,
+    OR,
+    PRODUCT,
+    SIGN,
+    SUM,
+    TERNARY,
+    Written,
+    in_parentheses,
+    negated,
+    string_literal,
+)
 from vesper.codegen.loops import LoopWriter, members_of
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
@@ -31,26 +48,10 @@ from vesper.codegen.spelling import (
     has_plain_equality,
 )
 from vesper.codegen.types import TypeWriter, has_plain_fields
-from vesper.codegen.written import (
-    AND,
-    ATOM,
-    BITS,
-    COMPARISON,
-    EQUAL,
-    NOT,
-    OR,
-    PRODUCT,
-    SIGN,
-    SUM,
-    TERNARY,
-    Written,
-    in_parentheses,
-    negated,
-    string_literal,
-)
-from vesper.ir import nodes as ir
-from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import (
+from vesper.language.ir import nodes as ir
+from vesper.values.generated.operations import OPERATIONS
+from vesper.values.model import Value, in_order
+from vesper.values.types import (
     DECIMAL,
     ArrayOf,
     Enum,
@@ -61,7 +62,6 @@ from vesper.spec.types import (
     type_text,
     without_null,
 )
-from vesper.spec.values import Value, in_order
 
 _BINARY: dict[str, tuple[cst.BaseBinaryOp, int]] = {
     "+": (cst.Add(), SUM),

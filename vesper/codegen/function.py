@@ -12,17 +12,17 @@ from libcst.helpers import parse_template_statement
 from vesper.codegen import templates
 from vesper.codegen.contract_functions import ContractFunction
 from vesper.codegen.expressions import ExpressionWriter
+from vesper.codegen.layout.python_expression import ATOM, Written, string_literal
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming
 from vesper.codegen.statements import BlockWriter, comment
 from vesper.codegen.types import TypeWriter
-from vesper.codegen.written import ATOM, Written, string_literal
-from vesper.ir import nodes as ir
-from vesper.ir.failures import codes_of_expression, members_that_fail
-from vesper.ir.statements import all_statements, handlers_of
-from vesper.spec.types import Enum, OptionalOf, Type
-from vesper.spec.unicode import is_printable
-from vesper.spec.values import Value
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.failures import codes_of_expression, members_that_fail
+from vesper.language.ir.statements import all_statements, handlers_of
+from vesper.values.model import Value
+from vesper.values.types import Enum, OptionalOf, Type
+from vesper.values.unicode import is_printable
 
 _BLANK = cst.EmptyLine(indent=False)
 

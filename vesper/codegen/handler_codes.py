@@ -10,8 +10,8 @@ from functools import reduce
 
 import libcst as cst
 
-from vesper.codegen.written import string_literal
-from vesper.ir.nodes import Handler
+from vesper.codegen.layout.python_expression import string_literal
+from vesper.language.ir.nodes import Handler
 
 _CLASSES = ("http_4xx", "http_5xx")
 _ERROR, _ANY = "http_error", "any"

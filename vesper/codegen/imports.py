@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import libcst as cst
 
-from vesper.codegen.layout import code_of
+from vesper.codegen.layout.expressions import code_of
 from vesper.codegen.naming import kernel_name
 
 

@@ -1,7 +1,8 @@
 """What is computed for each item of a collection, as Python writes it: comprehensions, and calls with a small function.
 
 A condition (`where`) of an item is evaluated just before its value. Where something is done with items by a value
-computed for each (sorting, grouping), a helper of `vesper.kernels.forms` is given the function and the items, and asks
+computed for each (sorting, grouping), a helper of `vesper.kernels.runtime.forms` is given the function and the items,
+and asks
 for both in turn; Python's own `sorted` would ask for all the items first, so it stands only where there is no
 condition.
 """
@@ -14,11 +15,12 @@ from decimal import Decimal
 
 import libcst as cst
 
+from vesper.codegen.layout.python_expression import ATOM, EQUAL, OR, Written, in_parentheses, string_literal
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
-from vesper.codegen.written import ATOM, EQUAL, OR, Written, in_parentheses, string_literal
-from vesper.ir import nodes as ir
-from vesper.spec.types import (
+from vesper.language.ir import nodes as ir
+from vesper.values.model import Key, Value, in_order
+from vesper.values.types import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -33,7 +35,6 @@ from vesper.spec.types import (
     SetOf,
     Type,
 )
-from vesper.spec.values import Key, Value, in_order
 
 _OF_ALL = ("sum", "min", "max", "avg")
 _OF_VALUES = ("array", "count", "set", "forall", "exists", "sum", "min", "max", "avg")

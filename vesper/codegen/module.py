@@ -21,17 +21,17 @@ from vesper.codegen.deep_stack import on_deep_stack
 from vesper.codegen.entry import EntryWriter
 from vesper.codegen.function import FunctionWriter, docstring, takes_now
 from vesper.codegen.imports import imports_of
+from vesper.codegen.layout.lines import source_of
+from vesper.codegen.layout.source_table import source_table
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_names
 from vesper.codegen.record_names import records_in
-from vesper.codegen.source import source_of
-from vesper.codegen.source_table import source_table
 from vesper.codegen.types import TypeWriter, typed_dict
 from vesper.codegen.vocabulary import check_identifiers, check_vocabulary, parsed
-from vesper.ir import nodes as ir
-from vesper.ir.encode import semantic_hash
-from vesper.spec.unicode import is_printable
-from vesper.spec.values import decimal_text
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.encode import semantic_hash
+from vesper.values.model import decimal_text
+from vesper.values.unicode import is_printable
 
 HEADER = "# AUTO-GENERATED - DO NOT EDIT"
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache
 
-from vesper.spec.operations import IMPLEMENTED
-from vesper.spec.values import decimal_text
+from vesper.values.generated.operations import IMPLEMENTED
+from vesper.values.model import decimal_text
 
 _MAX_DECIMAL_NAME = 24
 _OF_THE_MODULE = ("decimal", "constant", "type")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from vesper.ir.nodes import Call, Expression, If, Let, Literal
+from vesper.language.ir.nodes import Call, Expression, If, Let, Literal
 
 
 def may_be_negative_zero(expression: Expression) -> bool:

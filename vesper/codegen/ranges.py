@@ -7,8 +7,8 @@ place.
 
 from __future__ import annotations
 
-from vesper.ir.nodes import Call, Expression, For, If, Literal
-from vesper.spec.values import MAX_INTEGER, MAX_SCALE, MIN_INTEGER
+from vesper.language.ir.nodes import Call, Expression, For, If, Literal
+from vesper.values.model import MAX_INTEGER, MAX_SCALE, MIN_INTEGER
 
 Range = tuple[int, int]
 _ANY: Range = (MIN_INTEGER, MAX_INTEGER)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from vesper.ir import nodes as ir
-from vesper.ir.statements import all_statements, expressions_of, inner_blocks, value_type
-from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.statements import all_statements, expressions_of, inner_blocks, value_type
+from vesper.values.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 _ON_THE_WAY: dict[tuple[str, ...], str] = {("key", "items"): "Group", ("key", "value"): "Entry"}
 

@@ -7,9 +7,9 @@ from datetime import date, datetime, timedelta
 
 import libcst as cst
 
-from vesper.codegen.written import EQUAL, string_literal
-from vesper.spec.numbers import float_text
-from vesper.spec.values import Json, Value, scalar_text
+from vesper.codegen.layout.python_expression import EQUAL, string_literal
+from vesper.values.model import Json, Value, scalar_text
+from vesper.values.numbers import float_text
 
 
 def scalar_literal(value: Value) -> cst.BaseExpression | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from vesper.spec.types import FLOAT, Type, mentions
+from vesper.values.types import FLOAT, Type, mentions
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ import libcst.matchers as matchers
 
 from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.handler_codes import taken_when, takes_the_rest
+from vesper.codegen.layout.python_expression import ATOM, EQUAL, OR, PRODUCT, Written, negated, string_literal
 from vesper.codegen.loops import is_every_item, loop_target
 from vesper.codegen.naming import Naming
 from vesper.codegen.types import TypeWriter, needs_annotation
-from vesper.codegen.written import ATOM, EQUAL, OR, PRODUCT, Written, negated, string_literal
-from vesper.ir import nodes as ir
-from vesper.ir.statements import all_statements, leaves, value_type
-from vesper.spec.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
-from vesper.spec.unicode import is_printable
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.statements import all_statements, leaves, value_type
+from vesper.values.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
+from vesper.values.unicode import is_printable
 
 _BLANK = cst.EmptyLine(indent=False)
 _NO_BOUND = 1_000_000

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import largest, smallest
 from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
-from vesper.kernels.entry import (
+from vesper.kernels.runtime.entry import (
     MAX_ENTRIES,
     MAX_INTEGER,
     MAX_TEXT,
@@ -40,11 +40,11 @@ from vesper.kernels.entry import (
     read_value,
     undecorated,
 )
-from vesper.kernels.flow import (
+from vesper.kernels.runtime.flow import (
     FAILURES, Asking, Request, call_node, called, code_of, counted, exact_steps, http_class, keep,
     one_of, outside_of_the_flow, path
 )
-from vesper.kernels.forms import (
+from vesper.kernels.runtime.forms import (
     counted_by,
     distinct_by,
     dropped_while,
@@ -59,11 +59,11 @@ from vesper.kernels.forms import (
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.json import Json, json_literal
 from vesper.kernels.map import entries_of, map_of, map_of_members
-from vesper.kernels.meter import Meter, all_of, before_each, spend, spending
+from vesper.kernels.runtime.meter import Meter, all_of, before_each, spend, spending
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.kernels.set import members_in_order
-from vesper.kernels.source import Source
-from vesper.kernels.trace import Mark
+from vesper.kernels.runtime.source import Source
+from vesper.kernels.runtime.trace import Mark
 """
 
 STEPS: Final = """\

@@ -10,11 +10,11 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
+from vesper.codegen.layout.python_expression import string_literal
 from vesper.codegen.naming import Naming
 from vesper.codegen.record_names import record_names
-from vesper.codegen.written import string_literal
-from vesper.ir import nodes as ir
-from vesper.spec.types import (
+from vesper.language.ir import nodes as ir
+from vesper.values.types import (
     BOOLEAN,
     BYTES,
     DATE,

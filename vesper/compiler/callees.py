@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vesper.check.callees import Interface, NotCallable
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.suggest import did_you_mean
-from vesper.ir.failures import callee_codes
-from vesper.ir.nodes import CallNode, Node, Request
-from vesper.ir.statements import all_statements
+from vesper.language.check.callees import Interface, NotCallable
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.ir.failures import callee_codes
+from vesper.language.ir.nodes import CallNode, Node, Request
+from vesper.language.ir.statements import all_statements
 from vesper.repository.locate import SUFFIX, id_of, node_files
 from vesper.repository.lock import LOCK_NAME, Lock, LockProblem, read_lock
-from vesper.spec.limits import MAX_CALL_DEPTH
-from vesper.spec.node_id import split_node_id
-from vesper.spec.types import OptionalOf
+from vesper.values.limits import MAX_CALL_DEPTH
+from vesper.values.node_id import split_node_id
+from vesper.values.types import OptionalOf
 
 if TYPE_CHECKING:
     from vesper.compiler.pipeline import Compiled

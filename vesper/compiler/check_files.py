@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from vesper.compiler.checked import (
+from vesper.compiler.check_result import (
     Checked,
     check_bytes,
     diagnostic_from_data,
@@ -23,7 +23,7 @@ from vesper.compiler.checked import (
 )
 from vesper.compiler.node_cache import NodeCache
 from vesper.compiler.reading import Stamp, read_stamped
-from vesper.diagnostics.source import SourceFile
+from vesper.language.diagnostics.source import SourceFile
 
 FEW = 48
 """So many files are checked sooner than a process is made for them."""

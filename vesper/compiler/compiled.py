@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from vesper.cache.kept import NOTHING, Nothing
-from vesper.spec.record import record
-from vesper.spec.typed import TYPE_CHECKING, Any
+from vesper.cache.node_facts import NOTHING, Nothing
+from vesper.values.record import record
+from vesper.values.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vesper.check.cases import Case
-    from vesper.diagnostics.source import SourceFile
-    from vesper.ir.nodes import Node
+    from vesper.language.check.cases import Case
+    from vesper.language.diagnostics.source import SourceFile
+    from vesper.language.ir.nodes import Node
 
 
 @record(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class Restored(Compiled):
 
         def __getattr__(self, name: str) -> Any:  # a slot that is still empty
             if name == "source":
-                from vesper.diagnostics.source import SourceFile
+                from vesper.language.diagnostics.source import SourceFile
 
                 found = SourceFile(self._form["path"], self._form["text"])
             elif name in ("node", "cases"):
-                from vesper.compiler.pickled import restored
+                from vesper.compiler.node_bytes import restored
 
                 found = restored(self._form[name])
             else:

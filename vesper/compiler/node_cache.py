@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from vesper.compiler.checked import (
+from vesper.compiler.check_result import (
     Checked,
     diagnostic_from_data,
     diagnostic_to_data,
@@ -30,8 +30,8 @@ from vesper.compiler.checked import (
     node_id_to_data,
 )
 from vesper.compiler.reading import Stamp, read_stamped, stamp_of
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.source import SourceFile, Span
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.source import SourceFile, Span
 
 FORMAT = "vesper-checked-3"
 MAX_NODES = 50_000

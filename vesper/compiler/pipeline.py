@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vesper.check.ast_to_ir import check_document
-from vesper.check.callees import NoCallees
-from vesper.check.reachable import report_constants
 from vesper.compiler.callees import Collection, Neighbours, collection_of
 from vesper.compiler.compiled import Compiled
 from vesper.compiler.reading import NotText, read_bytes, shown_path, text_of
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
-from vesper.diagnostics.source import SourceFile, Span
-from vesper.ir.encode import encode_and_hash
-from vesper.syntax.advice import with_advice
-from vesper.syntax.yaml_to_ast import build_ast
-from vesper.syntax.yaml_tree import read_yaml
+from vesper.language.check.ast_to_ir import check_document
+from vesper.language.check.callees import NoCallees
+from vesper.language.check.reachability.clauses import report_constants
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.ir.encode import encode_and_hash
+from vesper.language.syntax.advice import with_advice
+from vesper.language.syntax.yaml_to_ast import build_ast
+from vesper.language.syntax.yaml_tree import read_yaml
 
 __all__ = ["Compiled", "compile_bytes", "compile_file", "compile_source", "unreadable"]
 

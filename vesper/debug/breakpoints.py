@@ -16,15 +16,15 @@ from pathlib import PurePath
 
 from vesper.compiler import Compiled
 from vesper.debug.stops import guarded_by, label, line_of
-from vesper.diagnostics.suggest import did_you_mean
 from vesper.host.plans import plans_of
-from vesper.ir import nodes as ir
-from vesper.ir.nodes import item_types
-from vesper.ir.statements import all_statements, value_type
-from vesper.spec.effects import EFFECTS
-from vesper.spec.types import BOOLEAN
-from vesper.spec.values import same
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.nodes import item_types
+from vesper.language.ir.statements import all_statements, value_type
 from vesper.trace.expressions import BadExpression, Expressions, Key, Name, Names, Question
+from vesper.values.generated.effects import EFFECTS
+from vesper.values.model import same
+from vesper.values.types import BOOLEAN
 
 
 class BadBreakpoint(ValueError):

@@ -154,9 +154,9 @@ class Watch:
 
     def met_by(self, trace: Trace) -> str | None:
         """The first breakpoint that an execution meets, debugged once more from its trace; nothing is performed."""
-        from vesper.debug.answers import Unanswered
         from vesper.debug.breakpoints import BadBreakpoint
-        from vesper.debug.starting import subject_of_trace
+        from vesper.debug.responses import Unanswered
+        from vesper.debug.start import subject_of_trace
         from vesper.engines.registry import PAIR
         from vesper.trace.expressions import BadExpression, Loader
 

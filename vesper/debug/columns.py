@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from vesper.debug.view import Row
-from vesper.diagnostics.excerpt import display_width
+from vesper.language.diagnostics.excerpt import display_width
 
 RUNTIMES = {"python": "PYTHON RUNTIME", "interp": "DIRECT RUNTIME"}
 NARROWEST = 60

@@ -7,17 +7,17 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vesper.debug.answers import Said, Unanswered
 from vesper.debug.breakpoints import HELP, Kind
 from vesper.debug.columns import Style, lay_out, plain_style
+from vesper.debug.responses import Said, Unanswered
 from vesper.debug.session import Moved, Session, Why
 from vesper.debug.stops import END
 from vesper.debug.view import divergence_lines, outcome_rows, rows
-from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import EngineUnavailable
 from vesper.engines.outcome import Returned
-from vesper.spec.values import show
-from vesper.spec.vesper_error import VesperError
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.values.model import show
+from vesper.values.vesper_error import VesperError
 
 PROMPT = "(sir-db) "
 TITLE = "Comparative Debugging Session"

@@ -10,8 +10,8 @@ from vesper.debug.stops import Position, Stop
 from vesper.engines.compare import first_difference, same_outcome, same_requests
 from vesper.engines.engine import Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
-from vesper.ir import nodes as ir
-from vesper.spec.values import Value, same, show
+from vesper.language.ir import nodes as ir
+from vesper.values.model import Value, same, show
 
 VALUE = "a value"
 

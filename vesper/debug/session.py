@@ -15,7 +15,6 @@ from enum import Enum
 from fnmatch import fnmatchcase
 
 from vesper.compiler import Compiled
-from vesper.debug.answers import Book, Stopped, Unanswered
 from vesper.debug.breakpoints import (
     AFTER,
     BadBreakpoint,
@@ -30,14 +29,15 @@ from vesper.debug.breakpoints import (
     parse_watch,
 )
 from vesper.debug.divergence import Divergence, first_divergence, kind_of
+from vesper.debug.responses import Book, Stopped, Unanswered
 from vesper.debug.side import Side
 from vesper.debug.stops import END, LOST, Position, Stop, guarded_by
 from vesper.engines.compare import same_requests
 from vesper.engines.engine import Engine, Limits
 from vesper.engines.outcome import Outcome, Returned
-from vesper.ir import nodes as ir
-from vesper.spec.values import Value, show
+from vesper.language.ir import nodes as ir
 from vesper.trace.expressions import Expressions, Loader, Question, narrowed
+from vesper.values.model import Value, show
 
 LOOKED_AT_MOST = 1_000_000
 """Stops that one `continue` goes over: a session must not run for ever."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from vesper.compiler import Compiled
+from vesper.debug.statement_walk import OnCall, Walk
 from vesper.debug.stops import Answered, Asked, Ended, Event, Marked, Stop
-from vesper.debug.walk import OnCall, Walk
 from vesper.engines.engine import Blocked, Completion, Engine, EngineUnavailable, Execution, Limits, Request
 from vesper.engines.outcome import EngineFault, Outcome
-from vesper.spec.values import Value
 from vesper.trace.expressions import Expressions, Loader
+from vesper.values.model import Value
 
 
 class Side:

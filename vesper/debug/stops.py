@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from vesper.engines.engine import Completion, Request
 from vesper.engines.outcome import Outcome
-from vesper.ir import nodes as ir
-from vesper.spec.values import Value
+from vesper.language.ir import nodes as ir
 from vesper.trace.expressions import Name, Names
+from vesper.values.model import Value
 
 BEGINNING, PROMISES, END, LOST = "preconditions", "postconditions", "end", "lost"
 """Stops that are no statement: what is asked of callers, what is promised to them, how it ended; and where the engine

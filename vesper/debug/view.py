@@ -22,8 +22,8 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
-from vesper.ir import nodes as ir
-from vesper.spec.values import show
+from vesper.language.ir import nodes as ir
+from vesper.values.model import show
 
 MARKS = {True: "✓", False: "✗"}
 

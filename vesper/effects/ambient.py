@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Final
 
-from vesper.effects.per_process import PerProcess
 from vesper.effects.performer import Ask, EffectFailed
+from vesper.storage.per_process import PerProcess
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from vesper.spec.record import record
-from vesper.spec.types import Type
-from vesper.spec.values import Value
+from vesper.values.model import Value
+from vesper.values.record import record
+from vesper.values.types import Type
 
 
 def no_secret(name: str) -> str:

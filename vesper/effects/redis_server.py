@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from vesper.effects.per_process import PerProcess
 from vesper.effects.performer import EffectFailed
 from vesper.effects.settings import ConfigError, Table
+from vesper.storage.per_process import PerProcess
 
 Command: TypeAlias = tuple[str | bytes | int, ...]
 _Connection: TypeAlias = Any

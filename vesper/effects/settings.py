@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, TypeVar
 
-from vesper.diagnostics.suggest import did_you_mean, suggestions
-from vesper.spec.vesper_error import VesperError
+from vesper.language.diagnostics.suggest import did_you_mean, suggestions
+from vesper.values.vesper_error import VesperError
 
 _Kind = TypeVar("_Kind")
 _UNSET: Any = object()

@@ -17,13 +17,13 @@ from decimal import Decimal
 from typing import Any
 
 from vesper.effects.performer import EffectFailed
-from vesper.spec.inputs import Refusal, read_inputs
-from vesper.spec.json_forms import has_names, input_of_json
-from vesper.spec.json_value import Json, JsonContent, json_string
-from vesper.spec.numbers import decimal_text, float_text
-from vesper.spec.problem import ProblemKind
-from vesper.spec.types import FLOAT, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
-from vesper.spec.values import Value, plain, scalar_text
+from vesper.values.inputs import Refusal, read_inputs
+from vesper.values.json_forms import has_names, input_of_json
+from vesper.values.json_value import Json, JsonContent, json_string
+from vesper.values.model import Value, plain, scalar_text
+from vesper.values.numbers import decimal_text, float_text
+from vesper.values.problem import ProblemKind
+from vesper.values.types import FLOAT, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 
 class TooLong(Exception):

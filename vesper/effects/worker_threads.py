@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from vesper.effects.per_process import PerProcess
+from vesper.storage.per_process import PerProcess
 
 _Result = TypeVar("_Result")
 MAX_THREADS: Final = 64

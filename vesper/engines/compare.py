@@ -21,7 +21,7 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
-from vesper.spec.values import same
+from vesper.values.model import same
 
 
 @dataclass(frozen=True, slots=True)

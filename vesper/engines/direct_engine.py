@@ -22,10 +22,10 @@ from vesper.engines.outcome import (
 from vesper.engines.path import Pathed, Point
 from vesper.engines.tiering import INTERPRETED, Tiering, tiering
 from vesper.kernels import raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.record import record
-from vesper.spec.typed import TYPE_CHECKING, Any, Literal, NoReturn
-from vesper.spec.values import Problem, ProblemKind
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import Problem, ProblemKind
+from vesper.values.record import record
+from vesper.values.typed import TYPE_CHECKING, Any, Literal, NoReturn
 
 if TYPE_CHECKING:
     from vesper._direct import _RawCompletion, _RawMarks, _RawOutcome, _RawRequest
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 Flight = _direct.Flight
-"""Two counters in memory that outlives the process (`vesper/migration/apart/flights.py`)."""
+"""Two counters in memory that outlives the process (`vesper/migration/workers/inflight_counters.py`)."""
 Route = _direct.Route
-"""The way into a node that is being moved over (`vesper/migration/live/way_in.py`)."""
+"""The way into a node that is being moved over (`vesper/migration/router/fast_entry.py`)."""
 
 
 NotCompiled = _direct.NotCompiled

@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from vesper.engines.outcome import Outcome
-from vesper.spec.limits import DEFAULT_FUEL, MAX_FUEL
-from vesper.spec.record import record
-from vesper.spec.typed import TYPE_CHECKING, Protocol, TypeAlias
-from vesper.spec.values import Value
+from vesper.values.limits import DEFAULT_FUEL, MAX_FUEL
+from vesper.values.model import Value
+from vesper.values.record import record
+from vesper.values.typed import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled  # a process that only runs nodes loads no compiler

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vesper.codegen.ranges import integer_range
-from vesper.ir import nodes as ir
-from vesper.spec.types import BOOLEAN, Enum, MapOf, SetOf, Type, without_null
-from vesper.spec.values import MAX_ENTRIES
+from vesper.language.ir import nodes as ir
+from vesper.values.model import MAX_ENTRIES
+from vesper.values.types import BOOLEAN, Enum, MapOf, SetOf, Type, without_null
 
 _NO_LONGER = frozenset((
     "array.take", "array.drop", "array.slice", "array.replace_at", "array.sort", "array.distinct", "array.zip",

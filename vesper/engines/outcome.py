@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vesper.spec.errors import ErrorCode
-from vesper.spec.record import record, sealed
-from vesper.spec.typed import ClassVar, TypeAlias
-from vesper.spec.values import Problem, Value
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import Problem, Value
+from vesper.values.record import record, sealed
+from vesper.values.typed import ClassVar, TypeAlias
 
 
 @sealed

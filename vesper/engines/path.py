@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from vesper.engines.engine import Marks
 from vesper.engines.outcome import Outcome
-from vesper.spec.record import record
-from vesper.spec.typed import TYPE_CHECKING, Literal, NamedTuple
+from vesper.values.record import record
+from vesper.values.typed import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from vesper.ir.nodes import Node
+    from vesper.language.ir.nodes import Node
 
 Conditions = frozenset[tuple[int, bool]]
 """The indices of conditions, each with what it was at some time of the run."""
@@ -63,8 +63,8 @@ def conditions_of_marks(marks: Marks, node: Node) -> Conditions:
 
 def guards(node: Node) -> set[int]:
     """The expressions whose marks make the semantic path."""
-    from vesper.ir.nodes import Branch, For, If, Loop  # whoever only calls nodes loads no IR
-    from vesper.ir.statements import all_statements
+    from vesper.language.ir.nodes import Branch, For, If, Loop  # whoever only calls nodes loads no IR
+    from vesper.language.ir.statements import all_statements
 
     found = {each.condition.index for each in node.expressions() if isinstance(each, If)}
     for statement in all_statements(node.body):

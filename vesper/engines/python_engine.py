@@ -23,21 +23,21 @@ from vesper.engines.engine import (
 )
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.kernels import raised
-from vesper.kernels.flow import Request as AskedFor
-from vesper.kernels.flow import code_of
-from vesper.kernels.meter import LimitExceeded, Meter
-from vesper.spec import typed
-from vesper.spec.errors import ErrorCode
-from vesper.spec.inputs import NotInputs, accept_inputs
-from vesper.spec.typed import TYPE_CHECKING, Any, cast
-from vesper.spec.types import Primitive
-from vesper.spec.values import Value, ValueProblem, accept, plain
+from vesper.kernels.runtime.flow import Request as AskedFor
+from vesper.kernels.runtime.flow import code_of
+from vesper.kernels.runtime.meter import LimitExceeded, Meter
+from vesper.values import typed
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.inputs import NotInputs, accept_inputs
+from vesper.values.model import Value, ValueProblem, accept, plain
+from vesper.values.typed import TYPE_CHECKING, Any, cast
+from vesper.values.types import Primitive
 
 if TYPE_CHECKING:
     from vesper.codegen.module import GeneratedModule
     from vesper.compiler import Compiled
-    from vesper.ir.nodes import Node
-    from vesper.spec.types import Type
+    from vesper.language.ir.nodes import Node
+    from vesper.values.types import Type
 
 
 def generate_module(node: Node, traced: bool = False, metered: bool = False) -> GeneratedModule:
@@ -201,8 +201,8 @@ class PythonProgram:
     @cached_property
     def _asks(self) -> tuple[dict[str, Type], dict[str, str]]:
         """Of each request, by its step, the type of what comes back; of each call, the node."""
-        from vesper.ir.statements import CallNode, all_statements
-        from vesper.ir.statements import Request as Asked
+        from vesper.language.ir.statements import CallNode, all_statements
+        from vesper.language.ir.statements import Request as Asked
 
         statements = list(all_statements(self.node.body))
         results = {each.name: each.result.type for each in statements if isinstance(each, Asked)}
@@ -382,7 +382,7 @@ def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool,
     """What a program has to know of its node before the first call."""
     from vesper.codegen.function import takes_now
     from vesper.engines.fuel_bound import fuel_bound
-    from vesper.spec.types import JSON, is_changeable, mentions
+    from vesper.values.types import JSON, is_changeable, mentions
 
     types = [each.type for each in node.inputs] + [each.type for each in node.constants]
     types += [each.type for each in node.expressions()]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from vesper.engines.engine import EngineUnavailable
-from vesper.spec.record import record
-from vesper.spec.typed import Literal, TypeAlias
+from vesper.values.record import record
+from vesper.values.typed import Literal, TypeAlias
 
 Mode: TypeAlias = Literal["off", "auto", "always"]
 MODES: tuple[Mode, ...] = ("off", "auto", "always")

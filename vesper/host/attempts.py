@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from vesper.config.settings import PolicySettings
 from vesper.effects.performer import EffectFailed
-from vesper.host.config import PolicySettings
 from vesper.host.plans import Plan
-from vesper.host.policy_state import MemoryPolicyState, PolicyState, Token
+from vesper.host.policy.state import MemoryPolicyState, PolicyState, Token
 from vesper.policies import gate, retry
 
 Once: TypeAlias = Callable[[float | None, bool], object]
@@ -131,7 +131,7 @@ class Attempts:
 def _open(settings: PolicySettings) -> PolicyState:
     if settings.url == "memory:":
         return MemoryPolicyState()
-    from vesper.host.policy_redis import RedisPolicyState
+    from vesper.host.policy.redis_state import RedisPolicyState
 
     return RedisPolicyState(settings.url, prefix=settings.prefix, on_store_failure=settings.on_store_failure)
 

@@ -22,10 +22,10 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
-from vesper.ir.nodes import Node
 from vesper.journal.entry import AuditEvent, Entry, Kind
 from vesper.journal.journal import JournalError, Run
-from vesper.spec.node_id import split_node_id
+from vesper.language.ir.nodes import Node
+from vesper.values.node_id import split_node_id
 
 SENSITIVE = "<sensitive>"
 _ALWAYS = ("step", "result", "outcome", "said_by")

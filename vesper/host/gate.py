@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from vesper.config.grants import Handle, Mint
 from vesper.effects.performer import Ask, EffectFailed, Performer
 from vesper.effects.settings import ConfigError
 from vesper.engines.engine import Request
-from vesper.host.grants import Handle, Mint
-from vesper.spec.vesper_error import VesperError
+from vesper.values.vesper_error import VesperError
 
 _log = logging.getLogger("vesper.host")
 

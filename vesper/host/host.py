@@ -24,23 +24,20 @@ from typing import TYPE_CHECKING, Protocol, Self
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
-from vesper.diagnostics.source import SourceFile
+from vesper.config.grants import Handle, Mint
+from vesper.config.settings import Config, default_config, find_config, read_config
 from vesper.engines.engine import UNLESS_SAID, Done, EngineUnavailable, Limits, Program
 from vesper.engines.outcome import Failed, Outcome
 from vesper.engines.registry import ENGINES
 from vesper.host.attempts import Attempts
 from vesper.host.auditing import Auditing
 from vesper.host.background import Repeating
-from vesper.host.config import Config, default_config, find_config, read_config
 from vesper.host.gate import Gate
-from vesper.host.grants import Handle, Mint
 from vesper.host.performers import Performers
 from vesper.host.permissions import denied_inside, needed
 from vesper.host.plans import Plans, plans_of
 from vesper.host.recovering import Deferred
 from vesper.host.running import InDoubt, Running, fault
-from vesper.ir.decode import decode
-from vesper.ir.nodes import Node
 from vesper.journal.entry import Definition, Kind
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
@@ -55,11 +52,14 @@ from vesper.journal.journal import (
     UnknownExecution,
 )
 from vesper.journal.owner import is_dead
-from vesper.spec.errors import ErrorCode
-from vesper.spec.vesper_error import VesperError
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.ir.decode import decode
+from vesper.language.ir.nodes import Node
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.vesper_error import VesperError
 
 if TYPE_CHECKING:
-    from vesper.effects.events_memory import Subscriber
+    from vesper.effects.events.memory import Subscriber
     from vesper.effects.performer import Performer
     from vesper.journal.sealing import KeyRing
 
@@ -126,7 +126,7 @@ class Host:
         if config is not None and not isinstance(config, Config):
             raise TypeError(
                 f"a Host has settings, not a {type(config).__name__}: "
-                "vesper.Host.from_file(PATH) reads them from a file, vesper.host.config.config_from from a dict"
+                "vesper.Host.from_file(PATH) reads them from a file, vesper.config.settings.config_from from a dict"
             )
         self.config = default_config(Path.cwd()) if config is None else config
         self._performers = Performers(self.config, performers or {})

@@ -15,7 +15,7 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
-from vesper.spec.errors import ErrorCode
+from vesper.values.generated.errors import ErrorCode
 
 _CODES = frozenset(code.value for code in ErrorCode)
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from vesper.config.settings import Config
 from vesper.effects.performer import EffectFailed, Performer
 from vesper.effects.settings import ConfigError, close_to
-from vesper.host.config import Config
 
 if TYPE_CHECKING:
-    from vesper.effects.events_memory import Subscriber
-    from vesper.effects.secrets import Secrets
+    from vesper.effects.events.memory import Subscriber
+    from vesper.effects.secrets.performer import Secrets
     from vesper.host.plans import Plan
     from vesper.journal.journal import Journal
     from vesper.journal.sealing import KeyRing
@@ -80,7 +80,7 @@ class Performers(Mapping[str, Performer]):
     @property
     def secrets(self) -> Secrets:
         if self._secrets is None:
-            from vesper.effects.secrets import Secrets, SecretSettings
+            from vesper.effects.secrets.performer import Secrets, SecretSettings
 
             with self._lock:
                 if self._secrets is None:
@@ -111,7 +111,7 @@ class Performers(Mapping[str, Performer]):
     def is_joined(self, targets: Iterable[tuple[str, str]]) -> bool:
         """True where the caller has put an open transaction of theirs under a run with these effects. One that uses
         none of the databases that are joined can be finished by anybody."""
-        database = sys.modules.get("vesper.effects.database")
+        database = sys.modules.get("vesper.effects.database.performer")
         joined: frozenset[str] = frozenset() if database is None else database.joined_names()
         if not joined:
             return False
@@ -125,7 +125,7 @@ class Performers(Mapping[str, Performer]):
 
     def is_mistake_of_caller(self, error: Exception) -> bool:
         """True for a connection of the caller's that cannot be joined: they are told, and no engine is at fault."""
-        database = sys.modules.get("vesper.effects.database")
+        database = sys.modules.get("vesper.effects.database.performer")
         return database is not None and isinstance(error, database.WrongConnection)
 
     def check_targets(self, targets: Iterable[tuple[str, str]], node_id: str) -> None:
@@ -157,7 +157,7 @@ class Performers(Mapping[str, Performer]):
         another, which would otherwise take an effect that may have happened for one that failed."""
         if "custom" in self._instead:
             return
-        from vesper.effects.custom_registry import REGISTRY, class_problem
+        from vesper.effects.custom.registry import REGISTRY, class_problem
 
         for plan in plans:
             if plan.effect != "custom":
@@ -220,7 +220,7 @@ class Performers(Mapping[str, Performer]):
     def subscribe(self, topic: str, subscriber: Subscriber) -> Callable[[], None]:
         """Calls `subscriber` with what this process publishes to a topic in memory. Raises `ConfigError` where the
         topic is not configured, or is in Redis."""
-        from vesper.effects.events import EventPerformer
+        from vesper.effects.events.performer import EventPerformer
 
         performer = self["event_publish"]
         if not isinstance(performer, EventPerformer):
@@ -240,7 +240,7 @@ class Performers(Mapping[str, Performer]):
         databases = dict.fromkeys(each.database for each in settings if each.database is not None)
         if not databases or "event_publish" in self._instead:
             return
-        from vesper.effects.events import EventPerformer
+        from vesper.effects.events.performer import EventPerformer
 
         topics = self._part("topics")
         assert isinstance(topics, EventPerformer)
@@ -287,7 +287,7 @@ class Performers(Mapping[str, Performer]):
 
     def volatile_journal(self) -> str | None:
         """Why the journal may vanish; None where nothing says so."""
-        from vesper.journal.volatile import is_volatile
+        from vesper.storage.durability import is_volatile
 
         dsn = self._config.dsn(self._config.journal.dsn)
         return is_volatile(dsn.removeprefix("sqlite:")) if dsn.startswith("sqlite:") else None
@@ -319,42 +319,42 @@ class Performers(Mapping[str, Performer]):
         return getattr(self, f"_make_{name}")()  # type: ignore[no-any-return]  # the methods below
 
     def _make_providers(self) -> Performer:
-        from vesper.effects.http import HttpPerformer
+        from vesper.effects.http.performer import HttpPerformer
 
         return HttpPerformer(self._config.parts.providers, self.secrets.text)
 
     def _make_databases(self) -> Performer:
-        from vesper.effects.database import DatabasePerformer
+        from vesper.effects.database.performer import DatabasePerformer
 
         return DatabasePerformer(self._config.parts.databases, self.secrets.text)
 
     def _make_state(self) -> Performer:
-        from vesper.effects.database import DatabasePerformer
-        from vesper.effects.state import StatePerformer
+        from vesper.effects.database.performer import DatabasePerformer
+        from vesper.effects.database.state_machines import StatePerformer
 
         databases = self._part("databases")
         assert isinstance(databases, DatabasePerformer)
         return StatePerformer(databases, self._state_database, self._initial)
 
     def _make_caches(self) -> Performer:
-        from vesper.effects.cache import CachePerformer
+        from vesper.effects.cache.performer import CachePerformer
 
         return CachePerformer(self._config.parts.caches, self.secrets.text)
 
     def _make_topics(self) -> Performer:
-        from vesper.effects.events import EventPerformer
+        from vesper.effects.events.performer import EventPerformer
 
         parts = self._config.parts
         databases = self._part("databases") if parts.databases else None
         return EventPerformer(parts.topics, parts.events, self.secrets.text, databases)
 
     def _make_files(self) -> Performer:
-        from vesper.effects.files import FilePerformer
+        from vesper.effects.files.performer import FilePerformer
 
         return FilePerformer(self._config.parts.files)
 
     def _make_secrets(self) -> Performer:
-        from vesper.effects.secrets import SecretPerformer
+        from vesper.effects.secrets.performer import SecretPerformer
 
         return SecretPerformer(self.secrets)
 
@@ -364,7 +364,7 @@ class Performers(Mapping[str, Performer]):
         return AmbientPerformer()
 
     def _make_custom(self) -> Performer:
-        from vesper.effects.custom import CustomPerformer
+        from vesper.effects.custom.performer import CustomPerformer
 
         return CustomPerformer(self.secrets.redact)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from vesper.host.grants import Grant, Judgement, denied_by, judge
+from vesper.config.grants import Grant, Judgement, denied_by, judge
 from vesper.host.plans import Plans
-from vesper.ir.nodes import Node
+from vesper.language.ir.nodes import Node
 
 
 def needed(node: Node, plans: Plans) -> dict[str, list[str]]:

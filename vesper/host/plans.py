@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from vesper.ir import nodes as ir
-from vesper.ir.statements import Block, Policy, handlers_of, own_blocks
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.statements import Block, Policy, handlers_of, own_blocks
 from vesper.policies.settings import effective
-from vesper.spec.effects import EFFECTS
-from vesper.spec.types import Type
-from vesper.spec.vesper_error import VesperError
+from vesper.values.generated.effects import EFFECTS
+from vesper.values.types import Type
+from vesper.values.vesper_error import VesperError
 
 _ITERATION = re.compile(r"\[[0-9]+\]")
 
@@ -176,7 +176,7 @@ def _named(effect: str, fixed: dict[str, str]) -> Iterator[str]:
     if "{table}" not in pattern:
         yield pattern.format(**fixed)
         return
-    from vesper.check.sql import read_sql
+    from vesper.language.check.flow.sql import read_sql
 
     statement = read_sql(fixed["sql"])
     yield from (f"database.write.{table}" for table in statement.write_tables)

@@ -17,21 +17,21 @@ from weakref import WeakSet
 from vesper.cache.entries import digest
 from vesper.cache.fingerprint import source_hash
 from vesper.cache.results import Kept, Results
+from vesper.effects.cache.node_results import RedisResults
 from vesper.effects.redis_server import RedisServer
-from vesper.effects.results_redis import RedisResults
 from vesper.engines.engine import UNLESS_SAID, Execution, Limits, Observer, Program
 from vesper.engines.outcome import DeclaredError, Failed, Outcome, Returned
 from vesper.host.plans import plans_of
-from vesper.ir.nodes import Node, Now
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode, encode
-from vesper.spec.errors import ErrorCode
-from vesper.spec.inputs import NotInputs, accept_inputs
-from vesper.spec.values import plain
+from vesper.language.ir.nodes import Node, Now
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.inputs import NotInputs, accept_inputs
+from vesper.values.model import plain
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
-    from vesper.host.caching import ResultSettings
+    from vesper.config.result_cache import ResultSettings
 
 _FORMAT = b"vesper-result-1"
 _CODES = frozenset(code.value for code in ErrorCode)

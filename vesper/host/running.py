@@ -25,14 +25,14 @@ from vesper.host.sizes import size_of
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import JournalError, Run, Status
 from vesper.journal.typed_json import encode
-from vesper.spec.effects import EFFECTS
-from vesper.spec.errors import ErrorCode
-from vesper.spec.vesper_error import VesperError
+from vesper.values.generated.effects import EFFECTS
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.vesper_error import VesperError
 
 if TYPE_CHECKING:
+    from vesper.config.grants import Handle
     from vesper.host.attempts import Attempts
     from vesper.host.gate import Gate
-    from vesper.host.grants import Handle
     from vesper.host.plans import Plan, Plans
 
 _log = logging.getLogger("vesper.host")

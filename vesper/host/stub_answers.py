@@ -14,11 +14,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
-from vesper.diagnostics.suggest import did_you_mean
 from vesper.effects.performer import Ask
-from vesper.ir.failures import is_code
-from vesper.spec.effects import EFFECTS
-from vesper.spec.types import (
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.ir.failures import is_code
+from vesper.values.generated.effects import EFFECTS
+from vesper.values.model import Value, plain, show
+from vesper.values.types import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -36,8 +37,7 @@ from vesper.spec.types import (
     SetOf,
     Type,
 )
-from vesper.spec.values import Value, plain, show
-from vesper.spec.vesper_error import VesperError
+from vesper.values.vesper_error import VesperError
 
 NOTHING: Final[Any] = object()
 """What stands where no value was given: None is a value."""

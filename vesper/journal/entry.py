@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from vesper.spec.record import record
+from vesper.values.record import record
 
 FORMAT = 1
-"""The version that new entries are written in. Older ones stay readable for ever (tests/journal/golden)."""
+"""The version that new entries are written in. Older ones stay readable for ever (tests/unit/journal/golden)."""
 
 
 class Kind(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vesper.spec.vesper_error import VesperError
+from vesper.values.vesper_error import VesperError
 
 
 class JournalError(VesperError):

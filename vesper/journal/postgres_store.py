@@ -10,9 +10,10 @@ from __future__ import annotations
 from vesper.journal import schema
 from vesper.journal.batch import Batch
 from vesper.journal.errors import JournalError
-from vesper.journal.postgres_server import NOW, Connection, Connections, PostgresServer
 from vesper.journal.schema import PLACES
-from vesper.journal.store import Transaction, check_version, fenced, migrate, write_audit, write_batch
+from vesper.journal.store import check_version, fenced, migrate, write_audit, write_batch
+from vesper.storage.postgres_server import NOW, Connection, Connections, PostgresServer
+from vesper.storage.transaction import Transaction
 
 _LINES = f"""
     WITH ours AS (

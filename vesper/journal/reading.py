@@ -23,7 +23,7 @@ from vesper.journal.lines import (
 )
 from vesper.journal.schema import PLACES
 from vesper.journal.sealing import KeyRing, RunKey
-from vesper.journal.store import Row, Transaction
+from vesper.storage.transaction import Row, Transaction
 
 SUMMARY = (
     "id, execution, node_id, semantic_hash, status, outcome, started_us, updated_us, owner, fence, engine, is_joined, "

@@ -21,10 +21,11 @@ from vesper.journal.batch import Batch
 from vesper.journal.cells import integer
 from vesper.journal.errors import JournalError
 from vesper.journal.schema import PLACES
-from vesper.journal.sqlite_errors import said_by_sqlite
-from vesper.journal.sqlite_file import Connections, SqliteFile, SqliteTransaction, roll_back, set_level
-from vesper.journal.store import Transaction, check_version, fenced, migrate, write_audit, write_batch
-from vesper.journal.volatile import is_volatile
+from vesper.journal.store import check_version, fenced, migrate, write_audit, write_batch
+from vesper.storage.durability import is_volatile
+from vesper.storage.sqlite_errors import said_by_sqlite
+from vesper.storage.sqlite_file import Connections, SqliteFile, SqliteTransaction, roll_back, set_level
+from vesper.storage.transaction import Transaction
 
 BUSY_SECONDS = 5.0
 """How long another process may hold the file before it counts as locked."""

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 from vesper.journal import schema
 from vesper.journal.audit import chained
@@ -19,26 +19,7 @@ from vesper.journal.entry import Definition
 from vesper.journal.errors import Fenced, JournalError
 from vesper.journal.lines import Blob
 from vesper.journal.schema import PLACES
-
-Row = tuple[Any, ...]
-
-
-class Transaction(Protocol):
-    """A transaction that is open."""
-
-    @property
-    def locking(self) -> str:
-        """What stands behind a SELECT of a row that is to be changed, where the store has several writers."""
-        ...
-
-    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]: ...
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> int:
-        """How many rows were written."""
-        ...
-
-    def now_us(self) -> int:
-        """The time by which leases are judged: one clock for all that share the store."""
-        ...
+from vesper.storage.transaction import Transaction
 
 
 class Store(Protocol):

@@ -18,8 +18,9 @@ from vesper.journal.owner import is_dead, this_owner
 from vesper.journal.reading import SUMMARY, ExecutionRow, execution_row, last_hash, places_of, read_entries, run_key
 from vesper.journal.run import StoreRun
 from vesper.journal.sealing import KeyRing, RunKey
-from vesper.journal.store import Ending, Store, Transaction, write_rows
+from vesper.journal.store import Ending, Store, write_rows
 from vesper.journal.typed_json import decode
+from vesper.storage.transaction import Transaction
 
 _PAGE = 1000
 _CALLS = 64

@@ -27,8 +27,8 @@ from math import isfinite
 from typing import Any
 
 from vesper.journal.errors import JournalError, TooLarge
-from vesper.spec.json_value import Json, exact_text, parse_json, text_as_string
-from vesper.spec.problem import ValueProblem
+from vesper.values.json_value import Json, exact_text, parse_json, text_as_string
+from vesper.values.problem import ValueProblem
 
 _native: Callable[[object, Callable[[Any], str]], str | None] | None
 try:

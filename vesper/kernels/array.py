@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from vesper.kernels.equality import are_equal, hashable, holds_nan
 from vesper.kernels.order import Ordered, order_of
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_ENTRIES, Key
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_ENTRIES, Key
 
 _Item = TypeVar("_Item")
 _Key = TypeVar("_Key", bound=Key)

@@ -6,9 +6,9 @@ import hashlib
 import re
 
 from vesper.kernels.raised import Raised
-from vesper.spec import values
-from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_BYTES, MAX_TEXT, ValueProblem, base64_text
+from vesper.values import model as values
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_BYTES, MAX_TEXT, ValueProblem, base64_text
 
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 

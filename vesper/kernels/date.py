@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 
 from vesper.kernels.business_days import BusinessDays
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.problem import ValueProblem
-from vesper.spec.times import date_text, parse_date
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.problem import ValueProblem
+from vesper.values.times import date_text, parse_date
 
 Weekday: TypeAlias = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _WEEKDAYS: tuple[Weekday, ...] = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

@@ -42,10 +42,10 @@ from vesper.kernels.rounding import (
     unbounded,
     written_out,
 )
-from vesper.spec.errors import ErrorCode
-from vesper.spec.numbers import parse_float
-from vesper.spec.typed import Final, ParamSpec, TypeVar, cast
-from vesper.spec.values import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem, decimal_text, parse_decimal
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem, decimal_text, parse_decimal
+from vesper.values.numbers import parse_float
+from vesper.values.typed import Final, ParamSpec, TypeVar, cast
 
 _VARIADIC = 0x0C  # `*args`, `**kwargs`: CO_VARARGS and CO_VARKEYWORDS of `inspect`
 _Parameters = ParamSpec("_Parameters")

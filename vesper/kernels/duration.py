@@ -11,9 +11,9 @@ from decimal import Decimal
 
 from vesper.kernels.raised import Raised
 from vesper.kernels.rounding import assembled, divided, rounded_quotient
-from vesper.spec.errors import ErrorCode
-from vesper.spec.problem import ProblemKind, ValueProblem
-from vesper.spec.times import MAX_DURATION, duration_text, parse_duration
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.problem import ProblemKind, ValueProblem
+from vesper.values.times import MAX_DURATION, duration_text, parse_duration
 
 _MICROSECOND = timedelta(microseconds=1)
 _MOST = MAX_DURATION // _MICROSECOND

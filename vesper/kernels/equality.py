@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
-from vesper.spec.json_value import canonical_text
-from vesper.spec.values import MAX_DIGITS, Json
+from vesper.values.json_value import canonical_text
+from vesper.values.model import MAX_DIGITS, Json
 
 _WITHOUT_ZEROS = Context(prec=MAX_DIGITS, rounding=ROUND_HALF_EVEN, traps=[])
 

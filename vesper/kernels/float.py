@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.numbers import float_text, parse_decimal, parse_float
-from vesper.spec.values import ValueProblem
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import ValueProblem
+from vesper.values.numbers import float_text, parse_decimal, parse_float
 
 
 def add(left: float, right: float) -> float:

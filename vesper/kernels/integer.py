@@ -8,9 +8,9 @@ from decimal import Decimal
 
 from vesper.kernels.raised import Raised
 from vesper.kernels.rounding import divided, rounded_quotient
-from vesper.spec.errors import ErrorCode
-from vesper.spec.late import late
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.late import late
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 
 _BITS = 64
 _ALL_BITS = (1 << _BITS) - 1

@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.json_forms import json_form, value_of_form
-from vesper.spec.json_value import (
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.json_forms import json_form, value_of_form
+from vesper.values.json_value import (
     MAX_JSON_DEPTH,
     MAX_TEXT,
     Json,
@@ -19,8 +19,8 @@ from vesper.spec.json_value import (
     parse_json,
     text_as_string,
 )
-from vesper.spec.types import BYTES, declared_type, mentions
-from vesper.spec.values import ProblemKind, ValueProblem
+from vesper.values.model import ProblemKind, ValueProblem
+from vesper.values.types import BYTES, declared_type, mentions
 
 __all__ = ["Json"]  # generated code names the type of its values
 

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from vesper.kernels.equality import are_equal
 from vesper.kernels.order import order_of, place_of
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_ENTRIES, Key
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_ENTRIES, Key
 
 _Key = TypeVar("_Key", bound=Key)
 _Value = TypeVar("_Value")

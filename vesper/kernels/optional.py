@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from vesper.kernels.equality import are_equal
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
+from vesper.values.generated.errors import ErrorCode
 
 _Item = TypeVar("_Item")
 

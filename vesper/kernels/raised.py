@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
-from vesper.kernels.source import Origin, origin
-from vesper.spec.errors import ErrorCode
-from vesper.spec.inputs import Refusal
-from vesper.spec.types import DECIMAL, Type
-from vesper.spec.values import Problem, ProblemKind, show
-from vesper.spec.vesper_error import VesperError
+from vesper.kernels.runtime.source import Origin, origin
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.inputs import Refusal
+from vesper.values.model import Problem, ProblemKind, show
+from vesper.values.types import DECIMAL, Type
+from vesper.values.vesper_error import VesperError
 
 _SHOWN = 8
 _LONGEST = 200

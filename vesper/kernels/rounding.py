@@ -9,8 +9,8 @@ from __future__ import annotations
 from decimal import ROUND_HALF_EVEN, Context, Decimal, Inexact
 
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_DIGITS, MAX_SCALE
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_DIGITS, MAX_SCALE
 
 SIGNIFICANT = 34
 """Digits that a rounded quotient or power has."""

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from vesper.kernels.order import order_of
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_ENTRIES, Key
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_ENTRIES, Key
 
 _Key = TypeVar("_Key", bound=Key)
 

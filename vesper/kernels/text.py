@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import islice
 
 from vesper.kernels.raised import Raised
-from vesper.spec import unicode
-from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_ENTRIES, MAX_TEXT
+from vesper.values import unicode
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_ENTRIES, MAX_TEXT
 
 # SEMANTICS: the property White_Space of Unicode 15.0.0, written out: Python's own idea of it has U+001C-U+001F too.
 _WHITE_SPACE = (

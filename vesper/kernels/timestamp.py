@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.problem import ProblemKind, ValueProblem
-from vesper.spec.times import parse_timestamp, timestamp_text
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.problem import ProblemKind, ValueProblem
+from vesper.values.times import parse_timestamp, timestamp_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from vesper.kernels.order import Ordered, order_of
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
+from vesper.values.generated.errors import ErrorCode
 
 
 def min(left: Ordered, right: Ordered, declared: Sequence[str] = ()) -> Ordered:

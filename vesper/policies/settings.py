@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from vesper.spec.vesper_error import VesperError
+from vesper.values.vesper_error import VesperError
 
 Policy: TypeAlias = Mapping[str, int | str | tuple[str, ...]]
 

@@ -9,21 +9,21 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from vesper.check.literals import value_from_text
 from vesper.compiler import Compiled
-from vesper.diagnostics.suggest import did_you_mean
 from vesper.effects.performer import EffectFailed
 from vesper.effects.stored_json import stored_value
 from vesper.host.plans import plans_of
 from vesper.host.stub_answers import plain_step
-from vesper.spec.inputs import accept_inputs
-from vesper.spec.json_forms import forms_of_json, input_of_json
-from vesper.spec.types import Enum, OptionalOf, Primitive, Type, without_null
-from vesper.spec.values import ValueProblem, plain, show
-from vesper.spec.vesper_error import VesperError
+from vesper.language.check.expressions.literals import value_from_text
+from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.trace.failure_codes import no_such_code
 from vesper.trace.model import Trace
 from vesper.trace.timeline import TimelineStep, step_of, timeline
+from vesper.values.inputs import accept_inputs
+from vesper.values.json_forms import forms_of_json, input_of_json
+from vesper.values.model import ValueProblem, plain, show
+from vesper.values.types import Enum, OptionalOf, Primitive, Type, without_null
+from vesper.values.vesper_error import VesperError
 
 _CHANGE = re.compile(r"(?P<what>[A-Za-z_][\w.]*)\s*(?:=|:|\s)\s*(?P<value>.*\S)\s*", re.DOTALL)
 _ARROW = re.compile(r"(?P<before>.*\S)\s+->\s+(?P<after>.*\S)", re.DOTALL)

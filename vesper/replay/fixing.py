@@ -11,12 +11,12 @@ from vesper.compiler import Compiled
 from vesper.engines.registry import PAIR
 from vesper.journal.errors import JournalError
 from vesper.replay.rerun import Unrecorded, replay
-from vesper.spec.vesper_error import VesperError
 from vesper.trace.library import Filters, Traces
 from vesper.trace.model import Trace, TraceError
 from vesper.trace.programs import program_of
-from vesper.verify.differential import meets
-from vesper.verify.responses import UnexpectedRequest, run_case
+from vesper.values.vesper_error import VesperError
+from vesper.verify.differential.verifier import meets
+from vesper.verify.inputs.responses import UnexpectedRequest, run_case
 
 MOST_TRACES = 1_000
 """So many of the newest are replayed before a fix is written."""

@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from vesper.effects.http import HttpPerformer
+from vesper.config.settings import Config
+from vesper.effects.http.performer import HttpPerformer
 from vesper.effects.performer import Ask
 from vesper.engines.engine import Completion, Request
-from vesper.host.config import Config
 from vesper.host.host import Host, Prepared, Ran
 from vesper.host.running import Running
 from vesper.journal.entry import Kind

@@ -14,12 +14,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
-from vesper.check.callees import Interface, NotCallable
 from vesper.compiler import Compiled, compile_source
 from vesper.compiler.callees import Collection, Neighbours, interface_of
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.render_full import render_full
-from vesper.diagnostics.source import SourceFile
 from vesper.engines.engine import EngineUnavailable, Request
 from vesper.engines.outcome import Denied, LimitHit
 from vesper.engines.registry import ENGINES, REFERENCE
@@ -27,14 +23,18 @@ from vesper.host.outcomes import outcome_record
 from vesper.host.stub_answers import plain_step
 from vesper.journal.execution_id import trace_id
 from vesper.journal.typed_json import encode
+from vesper.language.check.callees import Interface, NotCallable
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.render.full import render_full
+from vesper.language.diagnostics.source import SourceFile
 from vesper.replay.changes import AnswerChange, Change, InputChange, NotChanged, SourceChange
 from vesper.replay.source_edit import NotEdited, edit_step
-from vesper.spec.node_id import split_node_id
-from vesper.spec.vesper_error import VesperError
 from vesper.trace.model import Exchange, Origin, Trace
 from vesper.trace.programs import compiled_of, program_of
 from vesper.trace.recorder import Unanswered, exchange_of, traced_run
 from vesper.trace.timeline import TimelineStep, timeline
+from vesper.values.node_id import split_node_id
+from vesper.values.vesper_error import VesperError
 
 Ask: TypeAlias = Callable[[Request], Exchange | None]
 """Somebody who may know what a request is answered with; None where they do not."""

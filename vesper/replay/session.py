@@ -18,13 +18,13 @@ from vesper.replay.changes import Change, NotChanged, SourceChange, read_answer
 from vesper.replay.fixing import CorpusReport, check_file, replay_corpus, stored_corpus, yaml_diff
 from vesper.replay.live import LiveHost
 from vesper.replay.rerun import Ask, Changed, Replayed, changed, engine_of, replay, rerun
-from vesper.spec.vesper_error import VesperError
 from vesper.trace.difference import Difference, differences
 from vesper.trace.library import Traces
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.programs import compiled_of
 from vesper.trace.recorder import exchange_of
 from vesper.trace.timeline import TimelineStep, timeline
+from vesper.values.vesper_error import VesperError
 
 
 class Interrupted(VesperError):

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from vesper.diagnostics.suggest import did_you_mean
 from vesper.engines.engine import EngineUnavailable, Request
 from vesper.engines.registry import ENGINES
 from vesper.host.plans import plans_of
 from vesper.host.stub_answers import plain_step
+from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.replay.changes import Change, InputChange, NotChanged, input_change, read_answer, read_change, the_step
 from vesper.replay.fixing import CorpusReport, NotApplied
 from vesper.replay.live import status_text
@@ -35,11 +35,11 @@ from vesper.replay.text import (
     step_lines,
     timeline_lines,
 )
-from vesper.spec.values import printable, show
-from vesper.spec.vesper_error import VesperError
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.recorder import exchange_of
 from vesper.trace.timeline import TimelineStep
+from vesper.values.model import printable, show
+from vesper.values.vesper_error import VesperError
 
 Read = Callable[[str], str | None]
 """Asks for a line with this prompt; None where there are no more."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vesper.diagnostics.diagnostic import DiagnosticBag
-from vesper.diagnostics.source import SourceFile
-from vesper.diagnostics.suggest import did_you_mean
-from vesper.spec.vesper_error import VesperError
-from vesper.syntax.expression_slot import quoted
-from vesper.syntax.yaml_tree import Mapping, Scalar, Tree, read_yaml
-from vesper.syntax.yaml_tree import Sequence as Items
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.syntax.expression_slot import quoted
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree, read_yaml
+from vesper.language.syntax.yaml_tree import Sequence as Items
+from vesper.values.vesper_error import VesperError
 
 _MOVED = "parameters"
 """A step may have its parameters under this key."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from vesper.spec.values import printable, show
 from vesper.trace.difference import Difference, outcome_text
 from vesper.trace.model import Exchange, MarkKind, Trace
 from vesper.trace.timeline import TimelineStep, timeline
+from vesper.values.model import printable, show
 
 SIGNS = {"ok": "✓", "failed": "✗", "skipped": "–"}
 SENSITIVE = "<sensitive>"

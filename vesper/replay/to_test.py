@@ -1,6 +1,6 @@
 """A trace as a test: what happened once must happen so again, on every engine.
 
-A case and a pytest are made by `vesper.host.recording`: with placeholders where a value is sensitive, and only where
+A case and a pytest are made by `vesper.testing.recorder`: with placeholders where a value is sensitive, and only where
 they are met by construction. A conformance case asks two engines to agree, and holds the inputs as they were.
 """
 
@@ -11,21 +11,21 @@ import re
 from collections.abc import Mapping
 
 from vesper.compiler import Compiled
-from vesper.diagnostics.source import SourceFile
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
 from vesper.engines.registry import PAIR
 from vesper.host.host import Prepared
 from vesper.host.outcomes import outcome_record
 from vesper.host.plans import plans_of
-from vesper.host.recording import HEADER, NotRecorded, case_lines
-from vesper.host.replaying import read_cases
-from vesper.ir.encode import canonical_json
 from vesper.journal.entry import Entry, Kind
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.ir.encode import canonical_json
 from vesper.replay.rerun import engine_of
-from vesper.spec.values import scalar_text
+from vesper.testing.recorder import HEADER, NotRecorded, case_lines
+from vesper.testing.replay_host import read_cases
 from vesper.trace.model import Trace, TraceError
 from vesper.trace.programs import compiled_of, program_of
-from vesper.verify.regressions import typed_value
+from vesper.values.model import scalar_text
+from vesper.verify.differential.regressions import typed_value
 
 
 def case_text(trace: Trace, name: str | None = None, placeholders: Mapping[str, object] | None = None) -> str:

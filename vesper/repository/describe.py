@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from vesper.ir.nodes import Call, Constant, Input, Node, Output, Request
-from vesper.ir.statements import all_statements, value_type
-from vesper.spec.effects import EFFECTS
-from vesper.spec.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.language.ir.nodes import Call, Constant, Input, Node, Output, Request
+from vesper.language.ir.statements import all_statements, value_type
+from vesper.values.generated.effects import EFFECTS
+from vesper.values.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 
 def signature(inputs: Iterable[tuple[str, str]], outputs: Iterable[tuple[str, str]]) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
-from vesper.diagnostics.suggest import did_you_mean
-from vesper.spec.late import late
-from vesper.spec.node_id import split_node_id
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.values.late import late
+from vesper.values.node_id import split_node_id
 
 SUFFIX = ".vsp"
 FOLDER = "nodes"
@@ -49,7 +49,7 @@ def id_of(path: Path) -> str:
         return path.stem
     if (plain := plain_id(text)) is not None:
         return plain
-    from vesper.syntax.declared_id import declared_id  # loads the parser, which most commands can do without
+    from vesper.language.syntax.declared_id import declared_id  # loads the parser, which most commands can do without
 
     declared = declared_id(text)
     return path.stem if declared is None else declared[0]

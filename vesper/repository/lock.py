@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from vesper.spec.node_id import split_node_id
+from vesper.values.node_id import split_node_id
 
 LOCK_NAME = "vesper.lock"
 _HEAD = "# Which nodes are called, and what they mean. Written by `vesper nodes lock`; do not edit.\n"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import Diagnostic, DiagnosticBag
-from vesper.diagnostics.source import SourceFile, Span
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import Diagnostic, DiagnosticBag
+from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.repository.locate import SUFFIX
-from vesper.spec.node_id import split_node_id
+from vesper.values.node_id import split_node_id
 
 
 class Names:

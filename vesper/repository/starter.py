@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vesper.syntax.declared_id import declared_id
+from vesper.language.syntax.declared_id import declared_id
 
 STARTERS = {
     "function": """\

@@ -18,11 +18,11 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
-from vesper.ir import nodes as ir
-from vesper.spec.values import same, show
+from vesper.language.ir import nodes as ir
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.programs import compiled_of
 from vesper.trace.timeline import TimelineStep, timeline
+from vesper.values.model import same, show
 
 MISSING = "-"
 """What stands on the side that has no such step."""

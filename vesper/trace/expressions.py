@@ -13,26 +13,26 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 
-from vesper.check.expressions import ExpressionChecker
-from vesper.check.named_types import TypeResolver
-from vesper.check.scope import Declared, Scope
 from vesper.compiler import Compiled
-from vesper.diagnostics.diagnostic import CheckingStopped, Diagnostic, DiagnosticBag
-from vesper.diagnostics.excerpt import render_excerpt
-from vesper.diagnostics.source import SourceFile, Span
 from vesper.engines.engine import Engine, Program
 from vesper.engines.outcome import Outcome, Returned
-from vesper.ir import nodes as ir
-from vesper.ir.encode import encode_and_hash
-from vesper.spec.types import NULL, TIMESTAMP, OptionalOf, Type
-from vesper.spec.values import Value, plain
-from vesper.spec.vesper_error import VesperError
-from vesper.syntax.ast import Document
-from vesper.syntax.expression_parser import parse_tokens
-from vesper.syntax.scalar_text import place_text
-from vesper.syntax.tokens import tokenize
-from vesper.syntax.yaml_to_ast import build_ast
-from vesper.syntax.yaml_tree import Scalar, read_yaml
+from vesper.language.check.expressions.checker import ExpressionChecker
+from vesper.language.check.named_types import TypeResolver
+from vesper.language.check.scope import Declared, Scope
+from vesper.language.diagnostics.diagnostic import CheckingStopped, Diagnostic, DiagnosticBag
+from vesper.language.diagnostics.excerpt import render_excerpt
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.encode import encode_and_hash
+from vesper.language.syntax.ast import Document
+from vesper.language.syntax.expression_parser import parse_tokens
+from vesper.language.syntax.scalar_text import place_text
+from vesper.language.syntax.tokens import tokenize
+from vesper.language.syntax.yaml_to_ast import build_ast
+from vesper.language.syntax.yaml_tree import Scalar, read_yaml
+from vesper.values.model import Value, plain
+from vesper.values.types import NULL, TIMESTAMP, OptionalOf, Type
+from vesper.values.vesper_error import VesperError
 
 Key = tuple[str, str]
 """What a name stands for: `input`, `constant`, `step`, `local`, `output` or `now`, and which one of them."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from vesper.diagnostics.suggest import did_you_mean
-from vesper.spec.effects import EFFECTS
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.values.generated.effects import EFFECTS
 
 _HTTP_CODE = re.compile(r"http_[1-5][0-9]{2}", re.ASCII)
 

@@ -8,18 +8,18 @@ from itertools import islice
 from pathlib import Path
 
 from vesper.compiler import Compiled
-from vesper.diagnostics.suggest import suggestions
 from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.host.outcomes import recorded_outcome
 from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Status, Summary
-from vesper.spec.types import BOOLEAN
+from vesper.language.diagnostics.suggest import suggestions
 from vesper.trace.expressions import BadExpression, Expressions, Loader, Question, names_of_inputs
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import MAX_BYTES, Trace, TraceError
 from vesper.trace.programs import compiled_of
 from vesper.trace.store import TraceStore, TraceSummary, outcome_code
+from vesper.values.types import BOOLEAN
 
 OUTCOMES = (
     "returned", "declared_error", "failed", "contract_broken", "denied", "limit_hit", "engine_fault", "unfinished",

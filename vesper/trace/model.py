@@ -3,7 +3,7 @@
 A trace stands by itself: it carries the text and the IR of its node, so it can be read, replayed and turned into a test
 when the node's file is long gone. It is written as typed JSON (docs/spec/traces.md). Reading one checks its shape and
 its hash, decodes no IR and performs nothing. Formats are numbered; every one that was released is read for ever
-(tests/trace/goldens).
+(tests/unit/trace/goldens).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vesper.engines.outcome import Outcome
 from vesper.host.outcomes import outcome_record
 from vesper.journal.entry import Definition
 from vesper.journal.typed_json import encode
-from vesper.spec.vesper_error import VesperError
+from vesper.values.vesper_error import VesperError
 
 FORMAT = 1
 MAX_BYTES = 64 << 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vesper.ir import nodes as ir
-from vesper.ir.statements import all_statements, expressions_of
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.statements import all_statements, expressions_of
 from vesper.trace.model import MarkKind
 
 

@@ -14,17 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vesper.compiler import Compiled
-from vesper.diagnostics.source import SourceFile
 from vesper.engines.engine import Blocked, Completion, Engine, Program
 from vesper.engines.outcome import Outcome, Returned
-from vesper.ir import nodes as ir
-from vesper.ir.encode import encode_and_hash
-from vesper.ir.statements import Block, Handler, all_statements, expressions_of, leaves, value_type
-from vesper.spec.types import BOOLEAN, INTEGER, ArrayOf, Type
-from vesper.spec.values import plain
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.encode import encode_and_hash
+from vesper.language.ir.statements import Block, Handler, all_statements, expressions_of, leaves, value_type
 from vesper.trace.model import MarkKind, Trace
 from vesper.trace.places import step_name
 from vesper.trace.programs import compiled_of
+from vesper.values.model import plain
+from vesper.values.types import BOOLEAN, INTEGER, ArrayOf, Type
 
 _ROUND_SECONDS = 0.002
 _ROUNDS = 15

@@ -12,11 +12,11 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from vesper.compiler import Compiled
-from vesper.effects.per_process import PerProcess
 from vesper.engines.engine import EngineUnavailable, Program
 from vesper.engines.registry import ENGINES
 from vesper.host.host import compiled_from
 from vesper.journal.entry import Definition
+from vesper.storage.per_process import PerProcess
 from vesper.trace.model import TraceError
 
 _MOST = 64

@@ -16,7 +16,6 @@ from vesper.host.outcomes import recorded_outcome
 from vesper.journal.entry import Definition
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode, encode
-from vesper.spec.node_id import split_node_id
 from vesper.trace.model import (
     FORMAT,
     KIND,
@@ -31,6 +30,7 @@ from vesper.trace.model import (
     TraceError,
     Transition,
 )
+from vesper.values.node_id import split_node_id
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}", re.ASCII)
 _ENGINE = re.compile(r"[a-z][a-z0-9_]{0,40}", re.ASCII)

@@ -13,10 +13,10 @@ from vesper.engines.engine import Blocked, Limits, Program, Request
 from vesper.engines.outcome import ContractBroken, Outcome
 from vesper.host.host import definition_of
 from vesper.host.plans import plans_of
-from vesper.spec.values import Value
 from vesper.trace.model import ContractResult, Exchange, Marked, MarkKind, Origin, Trace, TraceError, Transition
 from vesper.trace.places import MarkPlace, mark_places
 from vesper.trace.programs import Kept
+from vesper.values.model import Value
 
 Respond: TypeAlias = Callable[[Request, Sequence[Exchange]], Exchange]
 """What a request is answered with, given the exchanges before it. What it raises ends the execution."""

@@ -19,8 +19,8 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from vesper.compiler import Compiled
+from vesper.config.traces import TraceSettings
 from vesper.engines.engine import Limits
-from vesper.host.tracing import TraceSettings
 from vesper.journal.errors import JournalError
 from vesper.journal.execution_id import trace_id
 from vesper.journal.sealing import KeyRing

@@ -11,8 +11,8 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from vesper.ir import nodes as ir
-from vesper.spec.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.language.ir import nodes as ir
+from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 Snapshot: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 _FIXED = frozenset({str, int, bool, float, Decimal, bytes, datetime, date, timedelta, type(None)})

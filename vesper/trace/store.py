@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from vesper.config.traces import TraceSettings
 from vesper.engines.outcome import DeclaredError, Failed, LimitHit, Outcome
-from vesper.host.tracing import TraceSettings
 from vesper.journal.errors import JournalError
 from vesper.journal.sealing import KeyRing, RunKey
 from vesper.trace.model import MAX_BYTES, Trace, TraceError

@@ -12,8 +12,8 @@ from typing import Literal
 
 from vesper.engines.outcome import ContractBroken, Failed
 from vesper.host.stub_answers import plain_step
-from vesper.ir import nodes as ir
-from vesper.ir.statements import all_statements, handlers_of
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.statements import all_statements, handlers_of
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.places import steps_by_expression
 from vesper.trace.programs import Kept, compiled_of

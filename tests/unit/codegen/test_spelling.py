@@ -29,15 +29,15 @@ from vesper.codegen.spelling import (
     Itself,
     Prefix,
 )
-from vesper.ir import nodes as ir
 from vesper.kernels.decimal import EXACT, UNSAID, unsigned_zero
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
-from vesper.spec.json_value import parse_json
-from vesper.spec.operations import IMPLEMENTED, OPERATIONS
-from vesper.spec.times import MAX_DURATION
-from vesper.spec.types import BOOLEAN, DECIMAL, INTEGER
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, same
+from vesper.language.ir import nodes as ir
+from vesper.values.generated.operations import IMPLEMENTED, OPERATIONS
+from vesper.values.json_value import parse_json
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER, same
+from vesper.values.times import MAX_DURATION
+from vesper.values.types import BOOLEAN, DECIMAL, INTEGER
 
 HERE = ir.Place(1, 1, 1, 1)
 INTEGERS = st.integers(MIN_INTEGER, MAX_INTEGER) | st.sampled_from([MIN_INTEGER, -1, 0, 1, MAX_INTEGER])

@@ -10,14 +10,14 @@ import pytest
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.check_files import check_files
 from vesper.compiler.node_cache import NodeCache
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import DiagnosticBag
 from vesper.engines.engine import Limits
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine
 from vesper.engines.registry import ENGINES
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
-from vesper.spec.limits import MAX_CALL_DEPTH
+from vesper.values.limits import MAX_CALL_DEPTH
 
 FEE = """\
 node_id: fee_v{version}

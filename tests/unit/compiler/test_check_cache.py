@@ -15,7 +15,7 @@ from tests.support.nodes import PAYMENT_DECISION
 from vesper.compiler import check_files as checking
 from vesper.compiler import compile_file, node_cache
 from vesper.compiler.check_files import check_files
-from vesper.compiler.checked import Checked, check_bytes, diagnostic_from_data, diagnostic_to_data
+from vesper.compiler.check_result import Checked, check_bytes, diagnostic_from_data, diagnostic_to_data
 from vesper.compiler.node_cache import NodeCache, cache_path, compiler_fingerprint
 
 LONG_AGO = 1_700_000_000
@@ -259,7 +259,15 @@ def test_the_cache_is_beside_the_folder_of_nodes(project: Path) -> None:
     assert cache_path(project / "absent") is None
 
 
-HEAVY = ("yaml", "libcst", "hypothesis", "vesper._direct", "vesper.syntax", "vesper.check", "vesper.engines")
+HEAVY = (
+    "yaml",
+    "libcst",
+    "hypothesis",
+    "vesper._direct",
+    "vesper.language.syntax",
+    "vesper.language.check",
+    "vesper.engines",
+)
 
 
 def loaded(project: Path, *words: str) -> list[str]:

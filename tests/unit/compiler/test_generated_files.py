@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from vesper.check.cases import Case
-from vesper.cli.compile_all import compile_all
+from vesper.cli.compile.package import compile_all
 from vesper.compiler import compile_file
 from vesper.compiler.generated import GeneratedProblem, load_generated
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
-from vesper.spec.values import same
+from vesper.language.check.cases import Case
+from vesper.values.model import same
 
 ROOT = Path(__file__).parents[3]
 NODES = ROOT / "nodes"

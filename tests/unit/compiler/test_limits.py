@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.support.waiting import processor_seconds
-from vesper.check.literals import MAX_TEXT
 from vesper.compiler import Compiled, compile_source
-from vesper.diagnostics.codes import Code
-from vesper.diagnostics.diagnostic import MAX_FOUND, DiagnosticBag, Severity
-from vesper.diagnostics.render_full import render_full
-from vesper.diagnostics.source import SourceFile
-from vesper.diagnostics.suggest import suggestions
-from vesper.syntax.slots import MAX_EXPRESSION_TEXT
-from vesper.syntax.yaml_tree import MAX_ENTRIES, MAX_VALUES
+from vesper.language.check.expressions.literals import MAX_TEXT
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import MAX_FOUND, DiagnosticBag, Severity
+from vesper.language.diagnostics.render.full import render_full
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.diagnostics.suggest import suggestions
+from vesper.language.syntax.slots import MAX_EXPRESSION_TEXT
+from vesper.language.syntax.yaml_tree import MAX_ENTRIES, MAX_VALUES
 
 NODE = """node_id: small_v1
 type: function

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, small_node
-from vesper.api.plain import inputs_of_json
+from vesper.api.input_conversion import inputs_of_json
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Program
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
 from vesper.kernels import raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.json_forms import has_names
-from vesper.spec.types import FLOAT, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
-from vesper.spec.values import in_order, scalar_text
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.json_forms import has_names
+from vesper.values.model import in_order, scalar_text
+from vesper.values.types import FLOAT, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 PAYMENT = DirectEngine().load(compiled(PAYMENT_DECISION))
 PAID = {

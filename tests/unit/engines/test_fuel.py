@@ -17,8 +17,8 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Program, ru
 from vesper.engines.outcome import Failed, LimitHit, Outcome, Returned
 from vesper.engines.python_engine import PythonProgram
 from vesper.engines.registry import ENGINES
-from vesper.spec.limits import DEFAULT_FUEL
-from vesper.spec.values import Value
+from vesper.values.limits import DEFAULT_FUEL
+from vesper.values.model import Value
 
 RETURN = "- {operation: return, success: [result]}"
 XS = {"xs": [3, 1, 2]}

@@ -13,7 +13,7 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Program
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
-from vesper.spec.values import same
+from vesper.values.model import same
 
 
 class Whole(enum.IntEnum):

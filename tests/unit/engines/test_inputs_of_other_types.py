@@ -13,7 +13,7 @@ from tests.support.nodes import small_node
 from vesper.compiler import Compiled
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
-from vesper.spec.values import same
+from vesper.values.model import same
 
 TWO_HOURS = timezone(timedelta(hours=2))
 

@@ -11,8 +11,8 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import run_observed
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
-from vesper.syntax.steps_to_ast import MAX_ROWS
-from vesper.syntax.token_reader import MAX_DEPTH
+from vesper.language.syntax.steps_to_ast import MAX_ROWS
+from vesper.language.syntax.token_reader import MAX_DEPTH
 
 DEEP = MAX_DEPTH - 2
 RETURN = "- {operation: return, success: [result]}"

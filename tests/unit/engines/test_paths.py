@@ -21,9 +21,9 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Request, ru
 from vesper.engines.outcome import Failed, LimitHit, Outcome
 from vesper.engines.path import conditions_of, conditions_of_marks, points_of
 from vesper.engines.python_engine import PythonEngine
-from vesper.verify.inputs import InputGenerator
-from vesper.verify.programs import draw_program
-from vesper.verify.responses import MAX_REQUESTS, NOON, GeneratedResponses, Responder, run_with
+from vesper.verify.inputs.generator import InputGenerator
+from vesper.verify.inputs.responses import MAX_REQUESTS, NOON, GeneratedResponses, Responder, run_with
+from vesper.verify.programs.nodes import draw_program
 
 KEY = bytes(range(16))
 INPUTS = 5

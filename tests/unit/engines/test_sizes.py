@@ -14,9 +14,9 @@ from tests.support.nodes import operation_node, small_node
 from vesper.compiler import Compiled
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
-from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import JSON, declared_type
-from vesper.spec.values import MAX_BYTES, MAX_ENTRIES, MAX_TEXT, Value
+from vesper.values.generated.operations import OPERATIONS
+from vesper.values.model import MAX_BYTES, MAX_ENTRIES, MAX_TEXT, Value
+from vesper.values.types import JSON, declared_type
 
 Arguments = tuple[object, ...]
 

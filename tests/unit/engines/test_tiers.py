@@ -16,21 +16,21 @@ import pytest
 from click.testing import CliRunner
 
 import vesper
-from tests.differential.deopt import Subject
-from tests.robustness import machine_code
+from tests.proofs.differential.deopt import Subject
+from tests.proofs.robustness import machine_code
 from tests.support.goldens import Golden
 from tests.support.nodes import compiled, small_node, worked_nodes, written_for_tests
 from tests.support.waiting import eventually
-from vesper.cli.compile import command
+from vesper.cli.compile.command import command
 from vesper.compiler import Compiled
+from vesper.config.settings import config_from
 from vesper.effects.settings import ConfigError
 from vesper.engines.compare import Agree, Disagree, compare
 from vesper.engines.direct_engine import DirectEngine, DirectProgram, FormTier, NotCompiled, TieredEngine
 from vesper.engines.engine import Done, EngineUnavailable, Limits, run_observed
 from vesper.engines.outcome import EngineFault, LimitHit, Returned
 from vesper.engines.tiering import ALWAYS, VARIABLE, Tiering, tiering
-from vesper.host.config import config_from
-from vesper.verify.forms import COMPARED, FormsEngine, FormsExecution
+from vesper.verify.differential.forms import COMPARED, FormsEngine, FormsExecution
 
 ROOT = Path(__file__).parents[3]
 PAYMENT = ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"

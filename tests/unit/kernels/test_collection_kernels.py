@@ -23,10 +23,10 @@ from vesper.kernels import array, boolean, enum, optional, value
 from vesper.kernels import map as map_
 from vesper.kernels import set as set_
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.operations import OPERATIONS
-from vesper.spec.types import STRING, ArrayOf, Enum, MapOf, Record, SetOf, Type, declared_type
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, same
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.generated.operations import OPERATIONS
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER, same
+from vesper.values.types import STRING, ArrayOf, Enum, MapOf, Record, SetOf, Type, declared_type
 
 LEVEL = Enum(("low", "mid", "high"))
 ORDERS = declared_type("enum[ascending, descending]")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.support.waiting import processor_seconds
 from vesper.kernels import decimal
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER, decimal_text
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER, decimal_text
 
 MODES = ["half_even", "half_up", "half_down", "up", "down", "floor", "ceiling"]
 OVERFLOW = ErrorCode.DECIMAL_OVERFLOW

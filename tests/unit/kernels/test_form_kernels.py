@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vesper.kernels import forms
+from vesper.kernels.runtime import forms
 
 ITEMS = st.lists(st.tuples(st.integers(0, 3), st.integers()), max_size=8)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from vesper.kernels import integer
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 
 EDGES = st.sampled_from([MIN_INTEGER, MIN_INTEGER + 1, -2, -1, 0, 1, 2, MAX_INTEGER - 1, MAX_INTEGER])
 INTEGERS = st.integers(MIN_INTEGER, MAX_INTEGER) | st.integers(-20, 20) | EDGES

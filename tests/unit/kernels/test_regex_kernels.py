@@ -11,9 +11,9 @@ import pytest
 from tests.support.waiting import processor_seconds
 from vesper.kernels import regex
 from vesper.kernels.raised import Raised
-from vesper.kernels.regex_machine import Finder, Recognizer
-from vesper.kernels.regex_program import WORD, program_of
-from vesper.spec.pattern import (
+from vesper.kernels.regex.machine import Finder, Recognizer
+from vesper.kernels.regex.program import WORD, program_of
+from vesper.values.pattern import (
     Alternation,
     Anchor,
     AnyPoint,
@@ -26,7 +26,7 @@ from vesper.spec.pattern import (
     Repeat,
     Sequence,
 )
-from vesper.spec.pattern_parser import parse_pattern
+from vesper.values.pattern_parser import parse_pattern
 
 Groups = dict[int, tuple[int, int]]
 Rest = Callable[[int, Groups], tuple[int, Groups] | None]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.support.waiting import processor_seconds
 from vesper.kernels import text
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 
 WHITE_SPACE = {
     *range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000,

@@ -15,8 +15,8 @@ from vesper.kernels import date as dates
 from vesper.kernels import duration as durations
 from vesper.kernels import timestamp as timestamps
 from vesper.kernels.raised import Raised
-from vesper.spec.errors import ErrorCode
-from vesper.spec.values import MAX_INTEGER, MIN_INTEGER
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 
 OVERFLOW, INVALID, BAD = ErrorCode.TIME_OVERFLOW, ErrorCode.INVALID_ARGUMENT, ErrorCode.BAD_FORMAT
 LAST = date(9999, 12, 31)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.nodes import PAYMENT_DECISION, compiled, compiled_text, worked_nodes, written_for_tests
-from vesper.cli.nodes import command
+from vesper.cli.nodes.command import command
 from vesper.repository.describe import capabilities, dependencies, operations, record_types, signature
 from vesper.repository.starter import starter
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.console import ROOT
+from vesper.language.syntax.declared_id import declared_id
 from vesper.repository import locate as module
 from vesper.repository.locate import NodeNotFound, id_of, locate, node_files, plain_id, versions
-from vesper.syntax.declared_id import declared_id
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from vesper.cli.check import command
+from vesper.cli.check.command import command
 from vesper.repository.starter import starter
 
 

@@ -9,9 +9,9 @@ import pytest
 from tests.support.nodes import ROOT, compiled, small_node, worked_nodes
 from vesper.engines.outcome import ContractBroken, Returned
 from vesper.engines.registry import ENGINES
-from vesper.verify.bounds import Bounds, length_bounds, number_bounds
-from vesper.verify.differential import Verifier
-from vesper.verify.inputs import InputGenerator
+from vesper.verify.differential.verifier import Verifier
+from vesper.verify.inputs.bounds import Bounds, length_bounds, number_bounds
+from vesper.verify.inputs.generator import InputGenerator
 
 
 def test_bounds_are_read_from_constraints() -> None:

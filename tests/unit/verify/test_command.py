@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner, Result
 
-from vesper.cli.verify import command
+from vesper.cli.verify.command import command
 
 NODE = """node_id: rest_v1
 type: function

@@ -12,9 +12,9 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Done, Engine, Limits, Observer, Program, PureExecution
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
 from vesper.engines.registry import ENGINES
-from vesper.verify.differential import Verifier
-from vesper.verify.programs import draw_program
-from vesper.verify.programs_run import examine
+from vesper.verify.differential.verifier import Verifier
+from vesper.verify.programs.campaign import examine
+from vesper.verify.programs.nodes import draw_program
 
 
 class Answers:

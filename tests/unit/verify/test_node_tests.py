@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.nodes import ROOT, worked_nodes
-from vesper.check.cases import Case
 from vesper.compiler import Compiled, compile_file, compile_source
-from vesper.diagnostics.source import SourceFile
 from vesper.engines.engine import Done, Engine, Execution, Limits, Observer, Program, PureExecution, run_observed
 from vesper.engines.outcome import ContractBroken, EngineFault, Outcome, Returned
 from vesper.engines.registry import ENGINES, PAIR
-from vesper.spec.inputs import accept_inputs
-from vesper.spec.values import Value, plain, same
-from vesper.verify.case_text import case_text
-from vesper.verify.inputs import InputGenerator
-from vesper.verify.testing import NodeTester
+from vesper.language.check.cases import Case
+from vesper.language.diagnostics.source import SourceFile
+from vesper.values.inputs import accept_inputs
+from vesper.values.model import Value, plain, same
+from vesper.verify.differential.case_text import case_text
+from vesper.verify.inputs.generator import InputGenerator
+from vesper.verify.node_tests import NodeTester
 
 PYTHON = {"python": ENGINES["python"]}
 _REFERENCE = ENGINES["python"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from vesper.cli.verify import command
+from vesper.cli.verify.command import command
 
 NODE = """node_id: rest_v1
 type: function

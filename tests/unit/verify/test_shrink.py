@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from tests.support.nodes import PAYMENT_DECISION, compiled
-from vesper.verify.shrink import shrink, simpler_values
+from vesper.verify.shrink.inputs import shrink, simpler_values
 
 NODE = compiled(PAYMENT_DECISION).node
 START: dict[str, object] = {

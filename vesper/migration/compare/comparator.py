@@ -1,6 +1,6 @@
 """Whether two executions of a node did the same: exact by declared type, within tolerances where somebody gave some.
 
-Values are the same where nobody could tell them apart (`vesper.spec.values.same`): the scale of a decimal counts, the
+Values are the same where nobody could tell them apart (`vesper.values.model.same`): the scale of a decimal counts, the
 sign of a zero, the order of a map. Only the order of the fields of a record does not, which records do not keep that
 were written down. Failures are compared by code and place, broken contracts by clause and values, and
 none of them by a message. An engine at fault gave no answer, so it is never the same as anything. When a limit other
@@ -17,6 +17,7 @@ from datetime import UTC, date, datetime
 from typing import Protocol, TypeAlias, TypeVar
 
 from vesper.compiler import Compiled
+from vesper.config.migration import Tolerance
 from vesper.engines.compare import same_outcome, same_requests
 from vesper.engines.engine import Request
 from vesper.engines.outcome import (
@@ -29,13 +30,12 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
-from vesper.host.migrating import Tolerance
-from vesper.ir.nodes import Node
+from vesper.language.ir.nodes import Node
 from vesper.migration.compare.divergence import Kind
 from vesper.migration.compare.reports import Difference
 from vesper.migration.compare.tolerances import Allowance, allowances_of, is_within
-from vesper.spec.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, Type
-from vesper.spec.values import same
+from vesper.values.model import same
+from vesper.values.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, Type
 
 T = TypeVar("T")
 _RULES = "vesper comparator 1"

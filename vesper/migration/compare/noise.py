@@ -33,8 +33,8 @@ def noise_of(program: Program, compiled: Compiled, transcript: Transcript, compa
     """Where an engine differs from itself on an execution that was written down; None where it does not. Nothing is
     performed."""
     # Both load the parser, which nobody needs before there is something to look at twice.
-    from vesper.migration.compare.again import Given, compared, done_of
-    from vesper.verify.differential import steps_by_expression
+    from vesper.migration.compare.rerun_from_log import Given, compared, done_of
+    from vesper.verify.differential.verifier import steps_by_expression
 
     given = Given.of(transcript, compiled.node)
     steps = steps_by_expression(compiled.node)

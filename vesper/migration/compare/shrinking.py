@@ -18,21 +18,21 @@ from pathlib import Path
 from vesper.compiler import Compiled
 from vesper.engines.engine import Completion, Done, Program, Request
 from vesper.engines.outcome import EngineFault
-from vesper.ir.nodes import Node
-from vesper.migration.compare.again import Given, compared, done_of, index_at, mark_of
+from vesper.language.ir.nodes import Node
 from vesper.migration.compare.comparator import Comparator, Verdict, odd_of
-from vesper.migration.compare.diverged import PAIR, fingerprint_by, transcript_in
 from vesper.migration.compare.divergence import Divergence, Exemplar
+from vesper.migration.compare.divergence_record import PAIR, fingerprint_by, transcript_in
 from vesper.migration.compare.reports import Difference
+from vesper.migration.compare.rerun_from_log import Given, compared, done_of, index_at, mark_of
 from vesper.migration.compare.simpler import simpler_of
 from vesper.migration.compare.transcript import Transcript
-from vesper.spec.types import Enum, Type
-from vesper.spec.vesper_error import VesperError
-from vesper.verify import differential
-from vesper.verify.differential import steps_by_expression
-from vesper.verify.regressions import FOLDER, regression_text, save_regression
-from vesper.verify.responses import GeneratedResponses
-from vesper.verify.shrink import simpler_values
+from vesper.values.types import Enum, Type
+from vesper.values.vesper_error import VesperError
+from vesper.verify.differential import verifier as differential
+from vesper.verify.differential.regressions import FOLDER, regression_text, save_regression
+from vesper.verify.differential.verifier import steps_by_expression
+from vesper.verify.inputs.responses import GeneratedResponses
+from vesper.verify.shrink.inputs import simpler_values
 
 SECONDS = 10.0
 MAX_TRIES = 20_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vesper.spec.types import ArrayOf, Enum, MapOf, OptionalOf, Record, Type
-from vesper.spec.values import MAX_INTEGER
-from vesper.verify.shrink import simpler_values
+from vesper.values.model import MAX_INTEGER
+from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Record, Type
+from vesper.verify.shrink.inputs import simpler_values
 
 
 def simpler_of(type_: Type | None, value: object) -> Iterator[object]:

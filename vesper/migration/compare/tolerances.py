@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from vesper.config.migration import Tolerance
 from vesper.effects.settings import ConfigError
-from vesper.host.migrating import Tolerance
-from vesper.ir.nodes import Node
-from vesper.spec.types import DECIMAL, FLOAT, INTEGER, ArrayOf, MapOf, OptionalOf, Record, Type
+from vesper.language.ir.nodes import Node
+from vesper.values.types import DECIMAL, FLOAT, INTEGER, ArrayOf, MapOf, OptionalOf, Record, Type
 
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[\])*(?:\.[A-Za-z_][A-Za-z0-9_]*(?:\[\])*)*", re.ASCII)
 _PART = re.compile(r"\[\]|[A-Za-z_][A-Za-z0-9_]*", re.ASCII)

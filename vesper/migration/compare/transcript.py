@@ -15,7 +15,7 @@ from vesper.engines.engine import Completion, Request
 from vesper.engines.outcome import Failed, Outcome
 from vesper.host.outcomes import outcome_record, recorded_outcome
 from vesper.journal.typed_json import decode, encode_text
-from vesper.spec.problem import Problem, ProblemKind
+from vesper.values.problem import Problem, ProblemKind
 
 _FORMAT = 1
 

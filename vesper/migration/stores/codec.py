@@ -7,9 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from vesper.migration.decide import cusum, latency
-from vesper.migration.decide.modes import Mode, Reason
-from vesper.migration.decide.state import Latch, PathState, Pin, Settings, State
+from vesper.migration.control import cusum
+from vesper.migration.control.modes import Mode, Reason
+from vesper.migration.control.state import Latch, PathState, Pin, Settings, State
+from vesper.migration.statistics import latency
 
 FORMAT = 1
 

@@ -22,9 +22,8 @@ from typing import Any
 
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.decide.controller import gathered, has_line, step
-from vesper.migration.decide.evidence import MAX_FINGERPRINTS, MAX_PATHS
-from vesper.migration.decide.state import (
+from vesper.migration.control.controller import gathered, has_line, step
+from vesper.migration.control.state import (
     Agreed,
     Changed,
     Close,
@@ -41,6 +40,7 @@ from vesper.migration.decide.state import (
     Tick,
     Timed,
 )
+from vesper.migration.statistics.evidence import MAX_FINGERPRINTS, MAX_PATHS
 from vesper.migration.stores import codec, traffic
 from vesper.migration.stores.store import WHOLE, Batch, Happened, Line, NodeKey, SeenOnPath, Store, Transaction
 

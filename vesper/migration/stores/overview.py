@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.decide import wilson
-from vesper.migration.decide.confidence import clean_runs_needed
-from vesper.migration.decide.controller import is_proven, missing
-from vesper.migration.decide.evalue import EProcess, log_needed
-from vesper.migration.decide.modes import LADDER, PATH_THRESHOLD, THRESHOLDS, Engine, Mode
-from vesper.migration.decide.state import PathState, Settings, State
+from vesper.migration.control.controller import is_proven, missing
+from vesper.migration.control.modes import LADDER, PATH_THRESHOLD, THRESHOLDS, Engine, Mode
+from vesper.migration.control.state import PathState, Settings, State
+from vesper.migration.statistics import wilson
+from vesper.migration.statistics.confidence import clean_runs_needed
+from vesper.migration.statistics.evalue import EProcess, log_needed
 from vesper.migration.stores import codec
 from vesper.migration.stores.ledger import Killed, killed
 from vesper.migration.stores.store import NodeKey, Store, keys_of

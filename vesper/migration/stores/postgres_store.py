@@ -12,10 +12,10 @@ from collections.abc import Generator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from vesper.journal.postgres_server import Connection, PostgresServer
 from vesper.migration.stores.sql_store import SqlMigrationStore
 from vesper.migration.stores.sql_tables import FORMAT, POSTGRES, check_format, make_tables
 from vesper.migration.stores.store import StoreAway, StoreError
+from vesper.storage.postgres_server import Connection, PostgresServer
 
 if TYPE_CHECKING:
     import psycopg

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vesper.migration.decide.state import Forget, Settings, State
+from vesper.migration.control.state import Forget, Settings, State
 from vesper.migration.stores import ledger
 from vesper.migration.stores.overview import NodeOverview, read_node
 from vesper.migration.stores.store import NodeKey, Store, keys_of

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from vesper.migration.decide.modes import Engine
-from vesper.migration.decide.state import State
+from vesper.migration.control.modes import Engine
+from vesper.migration.control.state import State
 from vesper.migration.stores.traffic import HOUR_US, Traffic
 
 FEWEST = 20

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vesper.migration.compare.divergence import Divergence
-from vesper.migration.decide import wilson
-from vesper.migration.decide.modes import DEFAULT, Mode
-from vesper.migration.decide.state import Settings
+from vesper.migration.control.modes import DEFAULT, Mode
+from vesper.migration.control.state import Settings
+from vesper.migration.statistics import wilson
 from vesper.migration.stores import codec
 from vesper.migration.stores.store import Line, NodeKey, Store
 from vesper.migration.stores.traffic import SAMPLES, Sample, samples_of

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from vesper.journal.store import Ending
-from vesper.journal.store import Transaction as SqlTransaction
 from vesper.migration.stores.sql_tables import Dialect, check_format
 from vesper.migration.stores.store import Line, NodeKey, StoreError, Transaction
 from vesper.migration.stores.store_rules import (
@@ -19,6 +18,7 @@ from vesper.migration.stores.store_rules import (
     checked_secret,
     next_line,
 )
+from vesper.storage.transaction import Transaction as SqlTransaction
 
 T = TypeVar("T")
 CHUNK = 10_000

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from vesper.journal.schema import POSTGRES as POSTGRES_WORDS
 from vesper.journal.schema import SQLITE as SQLITE_WORDS
-from vesper.journal.store import Transaction
 from vesper.migration.stores.store import StoreError
+from vesper.storage.transaction import Transaction
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (

@@ -6,13 +6,13 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from vesper.journal.sqlite_errors import said_by_sqlite
-from vesper.journal.sqlite_file import SqliteFile, SqliteTransaction, roll_back
-from vesper.journal.store import Transaction
-from vesper.journal.volatile import is_volatile
 from vesper.migration.stores.sql_store import SqlMigrationStore
 from vesper.migration.stores.sql_tables import FORMAT, SQLITE, check_format, make_tables
 from vesper.migration.stores.store import StoreAway, StoreError
+from vesper.storage.durability import is_volatile
+from vesper.storage.sqlite_errors import said_by_sqlite
+from vesper.storage.sqlite_file import SqliteFile, SqliteTransaction, roll_back
+from vesper.storage.transaction import Transaction
 
 BUSY_SECONDS = 2.0
 """How long another process, or other threads of this one, may hold the file before it counts as away."""

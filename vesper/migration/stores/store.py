@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from vesper.migration.compare.divergence import Divergence
-from vesper.migration.decide.state import Event, Settings
-from vesper.spec.vesper_error import VesperError
+from vesper.migration.control.state import Event, Settings
+from vesper.values.vesper_error import VesperError
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from vesper.migration.decide import wilson
-from vesper.migration.decide.modes import LADDER, Engine, Mode
-from vesper.migration.decide.state import State
+from vesper.migration.control.modes import LADDER, Engine, Mode
+from vesper.migration.control.state import State
+from vesper.migration.statistics import wilson
 
 if TYPE_CHECKING:
     from vesper.migration.stores.store import Transaction

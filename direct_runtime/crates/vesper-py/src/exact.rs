@@ -1,7 +1,7 @@
 //! Outputs of generated Python as values, and whether two values are the same.
 //!
 //! Stricter than the conversion of inputs, which takes an integer for a decimal and a tuple for an array: an answer of
-//! another type is another answer. What is not taken here is compared in Python (`vesper.spec.values.same`), so a form
+//! another type is another answer. What is not taken here is compared in Python (`vesper.values.model.same`), so a form
 //! that is left out costs time and nothing else.
 
 use pyo3::prelude::*;
@@ -289,7 +289,7 @@ fn is_exact_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     })
 }
 
-/// True where nobody could tell the two apart: as `vesper.spec.values.same`. By itself, and not by what the engine has
+/// True where nobody could tell the two apart: as `vesper.values.model.same`. By itself, and not by what the engine has
 /// for its own operations: what judges the engine must not be wrong where it is.
 pub(crate) fn are_same(left: &[Value], right: &[Value]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same(left, right))

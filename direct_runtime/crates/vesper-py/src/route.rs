@@ -1,5 +1,5 @@
 //! The way into a node that is being moved over, for the common cases: what is short and goes well. Everything else is
-//! handed to Python (`vesper/migration/live/way_in.py`), so that nothing is decided in two places.
+//! handed to Python (`vesper/migration/router/fast_entry.py`), so that nothing is decided in two places.
 //!
 //! Every call begins and ends with the global lock, and everything that changes what a call looks at has it too. Hence
 //! counters and coins are plain numbers, and no lock here is ever waited for; none is held while Python may run.

@@ -1,0 +1,31 @@
+"""The two engines on every worked node: its own cases, then drawn inputs. Prints the smallest input that tells them
+apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.nodes import compiled, worked_nodes, written_for_tests
+from vesper.cli.verify.text import difference_text
+from vesper.verify.differential.forms import COMPARED
+from vesper.verify.differential.verifier import Verifier
+
+INPUTS = 300
+"""So that all nodes take a minute or two; `make test-nodes` draws others."""
+
+
+@pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)
+def test_engines_agree(path: Path) -> None:
+    node = compiled(path)
+    report = Verifier(node, COMPARED, seed=20261115).run(INPUTS)
+    texts = [difference_text(node, difference, None) for difference in report.differences]
+    assert not texts, "\n\n" + "\n\n".join(texts)
+    assert not report.case_failures
+    assert report.not_comparable == 0
+    coverage = report.coverage
+    assert len(coverage.guards) >= 0.8 * coverage.guards_total, (
+        "too many branches are never taken: the inputs miss them"
+    )
+    assert len(coverage.operations) >= 0.8 * coverage.operations_total, "nor are too many operations ever tried"

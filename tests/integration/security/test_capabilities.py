@@ -1,0 +1,364 @@
+"""Every effect there is, with its grant and without: without it nothing is sent, opened, written or asked for. A grant
+for another target does not help, and a denial wins over every grant."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from tests.support.servers import Redis
+from tests.support.web import Web, says
+from tests.unit.host.small import host_in, kinds, node_from
+from vesper.effects.custom.performer import effect, unregister
+from vesper.engines.registry import ENGINES
+from vesper.host.host import Host
+from vesper.values.generated.effects import EFFECTS
+
+NODE = """
+node_id: does_one_thing_v1
+type: event_handler
+intent: Do one thing
+inputs:
+  event_id: string
+outputs:
+  success: {{done: boolean}}
+{machine}
+flow:
+  - step: it
+{step}
+  - operation: return
+    success: {{done: true}}
+security:
+  capabilities_required: [{capability}]
+"""
+MACHINE = """state_machines:
+  things:
+    initial: new
+    transitions: {new: [used]}
+"""
+
+
+@dataclass
+class World:
+    """What an effect would leave a trace in."""
+
+    folder: Path
+    web: Web
+    redis: redis.Redis
+    redis_url: str
+    called: list[str] = field(default_factory=list)
+    secrets_read: list[str] = field(default_factory=list)
+
+    def host(self, grants: list[dict[str, Any]]) -> Host:
+        names = ("one", "other")
+        return host_in(
+            self.folder,
+            {
+                "grants": grants,
+                "databases": {"main": {"dsn": f"sqlite:{self.folder / 'main.db'}"}},
+                "providers": {
+                    name: {"base_url": self.web.url, "allow_private_addresses": True, "timeout": "5s"} for name in names
+                },
+                "caches": {name: {"url": self.redis_url} for name in names},
+                "events": {"url": self.redis_url},
+                "files": {name: {"path": f"files_{name}"} for name in names},
+            },
+        )
+
+    def rows(self, sql: str) -> list[Any]:
+        with closing(sqlite3.connect(self.folder / "main.db")) as connection:
+            return connection.execute(sql).fetchall()
+
+    def has_table(self, name: str) -> bool:
+        return bool(self.rows(f"SELECT 1 FROM sqlite_master WHERE name = '{name}'"))  # noqa: S608
+
+    def traces(self) -> dict[str, object]:
+        """Everything that an effect can change or be seen by."""
+        return {
+            "connections": self.web.connections,
+            "redis": sorted(self.redis.scan_iter()),
+            "rows": self.rows("SELECT * FROM one"),
+            "states": self.has_table("vesper_states"),
+            "receipts": self.has_table("vesper_receipts"),
+            "files": sorted(
+                str(path) for name in ("one", "other") for path in (self.folder / f"files_{name}").rglob("*")
+            ),
+            "called": list(self.called),
+            "commands": self._redis_commands(),
+        }
+
+    def _redis_commands(self) -> int:
+        """How often anybody read or wrote a key: what this asks for itself is none of it."""
+        stats: Any = self.redis.info("commandstats")
+        names = ("get", "set", "del", "unlink", "xadd", "evalsha", "eval", "fcall", "setex", "psetex", "getdel")
+        return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in names)
+
+
+@pytest.fixture
+def world(tmp_path: Path, redis_server: Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setenv("VESPER_SECRET_ONE", "the-text-of-one")
+    url = redis_server.url.removesuffix("/0") + "/11"
+    client = redis.Redis.from_url(url)
+    client.flushdb()
+    for name in ("one", "other"):
+        (tmp_path / f"files_{name}").mkdir()
+    with closing(sqlite3.connect(tmp_path / "main.db")) as connection, connection:
+        connection.execute("CREATE TABLE one (id text)")
+    with Web() as web:
+        web.on("/it", says(1))
+        made = World(tmp_path, web, client, url)
+
+        @effect("one")
+        def one() -> int:
+            made.called.append("one")
+            return 1
+
+        yield made
+        unregister("one")
+    client.close()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One effect: a step that asks for it, what it needs, what grants something like it, and what it leaves."""
+
+    step: str
+    capability: str
+    other: str
+    done: Callable[[World], bool]
+    """Whether it was performed, as far as it can be seen from outside."""
+    machine: str = ""
+
+
+def _always(_: World) -> bool:
+    return True
+
+
+KINDS = {
+    "database_query": Kind(
+        "operation: database_query\nquery: SELECT id FROM one\nreturns: array<string>",
+        "database.read.one", "database.read.other", _always,
+    ),
+    "database_write": Kind(
+        "operation: database_write\ntable: one\ndata: {id: event_id}",
+        "database.write.one", "database.write.other", lambda world: world.rows("SELECT * FROM one") == [("e",)],
+    ),
+    "http_request": Kind(
+        "operation: external_api_call\nprovider: one\nmethod: GET\nendpoint: /it",
+        "network.http_client.one", "network.http_client.other", lambda world: world.web.connections == 1,
+    ),
+    "cache_get": Kind(
+        "operation: cache\naction: get\ncache: one\nkey: event_id\nreturns: string",
+        "cache.read.one", "cache.read.other", _always,
+    ),
+    "cache_put": Kind(
+        "operation: cache\naction: put\ncache: one\nkey: event_id\nvalue: event_id\nttl: 1h",
+        "cache.write.one", "cache.write.other", lambda world: world.redis.get("vesper:cache:one:e") is not None,
+    ),
+    "cache_delete": Kind(
+        "operation: cache\naction: delete\ncache: one\nkey: event_id",
+        "cache.write.one", "cache.write.other", _always,
+    ),
+    "event_publish": Kind(
+        'operation: event_publish\ntopic: one\npayload: {it: "{event_id}"}\neffect: unsafe',
+        "events.publish.one", "events.publish.other", lambda world: world.redis.xlen("vesper:events:one") == 1,
+    ),
+    "secret_read": Kind("operation: secret\nname: one", "secrets.read.one", "secrets.read.other", _always),
+    "file_read": Kind(
+        "operation: file\naction: read\nroot: one\npath: there.txt\nreturns: string",
+        "filesystem.read.one", "filesystem.read.other", _always,
+    ),
+    "file_write": Kind(
+        "operation: file\naction: write\nroot: one\npath: it.txt\ncontent: event_id\neffect: unsafe",
+        "filesystem.write.one", "filesystem.write.other",
+        lambda world: (world.folder / "files_one/it.txt").read_text() == "e",
+    ),
+    "file_append": Kind(
+        "operation: file\naction: append\nroot: one\npath: it.txt\ncontent: event_id",
+        "filesystem.write.one", "filesystem.write.other",
+        lambda world: (world.folder / "files_one/it.txt").read_text() == "e",
+    ),
+    "clock_now": Kind("operation: clock", "clock.read.system", "random.read.system", _always),
+    "random_integer": Kind("operation: random\nmin: 1\nmax: 6", "random.read.system", "clock.read.system", _always),
+    "uuid_new": Kind("operation: uuid", "random.read.system", "clock.read.system", _always),
+    "state_transition": Kind(
+        "operation: state_machine_transition\nmachine: things\nentity: event_id\nfrom: new\nto: used",
+        "state.write.things", "state.write.other", lambda world: len(world.rows("SELECT * FROM vesper_states")) == 1,
+        MACHINE,
+    ),
+    "state_read": Kind(
+        "operation: state_read\nmachine: things\nentity: event_id",
+        "state.read.things", "state.read.other", _always, MACHINE,
+    ),
+    "custom": Kind(
+        "operation: custom\nname: one\nreturns: integer\neffect: unsafe",
+        "effect.call.one", "effect.call.other", lambda world: world.called == ["one"],
+    ),
+}  # fmt: skip
+
+
+def _text(kind: Kind) -> str:
+    step = "\n".join(f"    {line}" for line in kind.step.split("\n"))
+    return NODE.format(machine=kind.machine, step=step, capability=kind.capability)
+
+
+def _grants(*allow: str, deny: tuple[str, ...] = (), nodes: tuple[str, ...] = ("*",)) -> list[dict[str, Any]]:
+    return [{"nodes": list(nodes), "allow": list(allow), "deny": list(deny)}]
+
+
+def _all_but(capability: str) -> tuple[str, ...]:
+    """Words for everything except this one capability's operation."""
+    from vesper.values.generated.capabilities import CAPABILITIES
+
+    operation = capability.rpartition(".")[0] if capability.count(".") == 2 else ".".join(capability.split(".")[:2])
+    return tuple(f"{name}.*" for name in CAPABILITIES if name != operation)
+
+
+def test_every_effect_is_here() -> None:
+    assert KINDS.keys() == EFFECTS.keys()
+    assert len(KINDS) == 17
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", KINDS)
+def test_with_its_grant_it_is_performed(world: World, name: str, engine: str) -> None:
+    kind = KINDS[name]
+    (world.folder / "files_one/there.txt").write_text("hello", encoding="utf-8")
+    for words in ((kind.capability,), (kind.capability.rpartition(".")[0] + ".*",)):
+        with world.host(_grants(*words)) as host:
+            outcome = node_from(_text(kind), world.folder, host, engine)(event_id="e")
+            if name == "state_transition" and words != (kind.capability,):
+                assert outcome.error is not None
+                assert outcome.error.code == "invalid_transition"  # it was moved a moment ago
+                continue
+            assert outcome.ok, outcome.error
+        if words == (kind.capability,):
+            assert kind.done(world)
+
+
+REFUSALS: dict[str, Callable[[Kind], list[dict[str, Any]]]] = {
+    "nothing is granted": lambda _: [],
+    "another target is granted": lambda kind: _grants(kind.other),
+    "a longer name is granted": lambda kind: _grants(kind.capability + "x"),
+    "everything else is granted": lambda kind: _grants(*_all_but(kind.capability)),
+    "another node is granted it": lambda kind: _grants(
+        kind.capability, nodes=("does_one", "does_one_thing_v2", "*_v2")
+    ),
+    "denied to all": lambda kind: [*_grants("*"), *_grants(deny=(kind.capability,))],
+    "denied by a prefix": lambda kind: _grants("*", kind.capability, deny=(kind.capability.split(".")[0] + ".*",)),
+    "denied before it is granted": lambda kind: [*_grants(deny=("*",)), *_grants(kind.capability)],
+    "denied to this node": lambda kind: [
+        *_grants(kind.capability),
+        *_grants(deny=(kind.capability,), nodes=("does_one_thing",)),
+    ],
+}
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+@pytest.mark.parametrize("name", KINDS)
+def test_without_it_nothing_is_sent(world: World, name: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = KINDS[name]
+    before = world.traces()
+    opened: list[str] = []
+    monkeypatch.setattr("vesper.effects.secrets.performer.Secrets._from_source", lambda _, asked: opened.append(asked))
+    monkeypatch.setattr("vesper.effects.files.performer._File.read", lambda *_: opened.append("a file"))
+    monkeypatch.setattr("vesper.effects.ambient.AmbientPerformer.perform", lambda *_: opened.append("chance"))
+    monkeypatch.setattr(
+        "vesper.effects.database.performer.DatabasePerformer.perform", lambda *_: opened.append("a database")
+    )
+    monkeypatch.setattr(
+        "vesper.effects.database.state_machines.StatePerformer.perform", lambda *_: opened.append("a state")
+    )
+    with world.host(REFUSALS[why](kind)) as host:
+        for engine in ENGINES:
+            outcome = node_from(_text(kind), world.folder, host, engine)(event_id="e")
+            assert outcome.error is not None
+            assert (outcome.error.kind, outcome.error.code) == ("denied", kind.capability)
+            assert kinds(host, outcome) == ["START", "END"]
+        assert host._performers._made == {}, "nobody who could perform it was even made"
+    assert world.traces() == before
+    assert opened == []
+
+
+def test_what_a_node_denies_itself_wins_over_the_configuration(world: World) -> None:
+    """The checker refuses such a node; one whose IR says so all the same is refused by the Host."""
+    from dataclasses import replace
+
+    kind = KINDS["http_request"]
+    with world.host(_grants("*")) as host:
+        node = node_from(_text(kind), world.folder, host)
+        compiled = node._compiled
+        denied = replace(compiled.node, grants=replace(compiled.node.grants, denied=("network",)))
+        changed = replace(compiled, node=denied, semantic_hash="0" * 64)
+        from datetime import UTC, datetime
+
+        ran = host.run(host.prepare(changed, node._program, "python"), {"event_id": "e"}, datetime.now(UTC))
+        assert ran.outcome.kind == "denied"
+    assert world.web.connections == 0
+
+
+def test_what_a_node_does_not_ask_for_is_not_granted_by_a_star(world: World) -> None:
+    from dataclasses import replace
+    from datetime import UTC, datetime
+
+    kind = KINDS["database_write"]
+    with world.host(_grants("*")) as host:
+        node = node_from(_text(kind), world.folder, host)
+        compiled = node._compiled
+        silent = replace(compiled.node, grants=replace(compiled.node.grants, required=()))
+        changed = replace(compiled, node=silent, semantic_hash="1" * 64)
+        ran = host.run(host.prepare(changed, node._program, "python"), {"event_id": "e"}, datetime.now(UTC))
+        assert ran.outcome.kind == "denied"
+    assert world.rows("SELECT * FROM one") == []
+
+
+CALLER = """
+node_id: calls_it_v1
+type: workflow
+intent: Call a node that does one thing
+inputs:
+  event_id: string
+outputs:
+  success: {done: boolean}
+flow:
+  - step: inner
+    operation: call_node
+    node: does_one_thing_v1
+    inputs: {event_id: event_id}
+  - operation: return
+    success: {done: inner.done}
+security:
+  capabilities_required: [network.http_client.one]
+"""
+
+
+def test_a_node_that_is_called_has_what_its_caller_was_granted(world: World) -> None:
+    """The run is the caller's: a grant of the inner node alone opens nothing."""
+    with world.host(_grants("*", nodes=("does_one_thing",))) as host:
+        node_from(_text(KINDS["http_request"]), world.folder, host)  # writes its file
+        outcome = node_from(CALLER, world.folder, host)(event_id="e")
+        assert outcome.error is not None
+        assert outcome.error.kind == "denied"
+    assert world.web.connections == 0
+    with world.host(_grants("network.*", nodes=("calls_it",))) as host:
+        assert node_from(CALLER, world.folder, host)(event_id="e").ok
+    assert world.web.connections == 1
+
+
+def test_a_denial_holds_for_a_node_also_where_another_calls_it(world: World) -> None:
+    grants = [*_grants("*"), *_grants(deny=("network.*",), nodes=("does_one_thing",))]
+    with world.host(grants) as host:
+        node_from(_text(KINDS["http_request"]), world.folder, host)
+        for engine in ENGINES:
+            outcome = node_from(CALLER, world.folder, host, engine)(event_id="e")
+            assert outcome.error is not None
+            assert (outcome.error.kind, outcome.error.code) == ("denied", "network.http_client.one")
+            assert kinds(host, outcome) == ["START", "END"]
+    assert world.web.connections == 0

@@ -1,0 +1,180 @@
+"""Who may do what: the words of grants, denials that win, and handles that nobody can make."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from vesper.config.grants import Grant, Handle, Mint, covers, denies, grant_from_table, judge
+from vesper.effects.performer import Ask, EffectFailed, Performer
+from vesper.effects.settings import ConfigError, Table
+from vesper.host.gate import Gate, NoHandle
+from vesper.values.types import INTEGER
+
+READ = "database.read.orders"
+
+
+def grant(*allow: str, deny: tuple[str, ...] = (), nodes: tuple[str, ...] = ("*",)) -> Grant:
+    return Grant(nodes, allow, deny, "grants[0]")
+
+
+@pytest.mark.parametrize(
+    "word, capability, expected",
+    [
+        (READ, READ, True),
+        ("database.read.*", READ, True),
+        ("database.*", READ, True),
+        ("*", READ, True),
+        ("database.read.order", READ, False),
+        ("database.read", READ, False),
+        ("database.rea*", READ, False),
+        ("database.write.*", READ, False),
+        ("network.http_client.api", "network.http_client.api.example", False),
+    ],
+)
+def test_a_word_covers_itself_and_what_is_below_a_star(word: str, capability: str, expected: bool) -> None:
+    assert covers(word, capability) is expected
+
+
+@pytest.mark.parametrize(
+    "word, expected",
+    [(READ, True), ("database.read", True), ("database", True), ("database.*", True), ("*", True), ("data", False)],
+)
+def test_a_denied_prefix_denies_all_below(word: str, expected: bool) -> None:
+    assert denies(word, READ) is expected
+
+
+def test_nothing_is_granted_by_default() -> None:
+    assert not judge(READ, "n_v1", [READ], [], []).is_allowed
+
+
+def test_a_node_may_not_use_what_it_does_not_ask_for() -> None:
+    found = judge(READ, "n_v1", [], [], [grant("*")])
+    assert not found.is_allowed
+    assert "does not ask for it" in found.why
+
+
+def test_denials_win_whoever_says_them_and_wherever_they_stand() -> None:
+    assert not judge(READ, "n_v1", [READ], ["database.read"], [grant("*")]).is_allowed
+    later = [grant("*"), grant(deny=("database.*",))]
+    assert not judge(READ, "n_v1", [READ], [], later).is_allowed
+    assert judge(READ, "n_v1", [READ], [], [grant("*"), grant(deny=("database.*",), nodes=("other",))]).is_allowed
+
+
+@pytest.mark.parametrize(
+    "pattern, expected",
+    [("pay_v1", True), ("pay", True), ("pa*", True), ("pay_v2", False), ("PAY", False), ("p", False)],
+)
+def test_a_grant_is_for_ids_names_and_patterns(pattern: str, expected: bool) -> None:
+    assert grant(READ, nodes=(pattern,)).is_for("pay_v1") is expected
+
+
+@pytest.mark.parametrize(
+    "word", ["", "database", "database.read", "database.reed.x", "a.b.c", "database..x", "*.read.x"]
+)
+def test_a_grant_of_something_else_is_refused(word: str) -> None:
+    with pytest.raises(ConfigError, match="no capability"):
+        grant_from_table(Table("grants[0]", {"nodes": ["*"], "allow": [word]}))
+
+
+class _Counts:
+    """Performs anything, and counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def perform(self, ask: Ask) -> object:
+        self.count += 1
+        return ask.is_repeat
+
+    def probe(self, ask: Ask) -> object:
+        raise AssertionError
+
+    def close(self) -> None: ...
+
+
+class _Performers(dict[str, Performer]):
+    def key_ttl(self, effect: str, fixed: Mapping[str, str]) -> float | None:
+        return None
+
+
+class _NoSecrets:
+    def text(self, name: str) -> str:
+        return f"text of {name}"
+
+    def redact(self, text: str) -> str:
+        return text
+
+
+ASK = Ask("e", "step", "database_query", "read", {}, {}, INTEGER)
+
+
+def test_the_gate_opens_for_its_own_handles_alone() -> None:
+    mint, other = Mint([grant("*")]), Mint([grant("*")])
+    performer = _Counts()
+    gate = Gate(mint, _Performers({"database_query": performer}), _NoSecrets())
+    write = "database.write.orders"
+    handles, refused = mint.handles("n_v1", ["database.*"], [], [READ, write])
+    foreign, _ = other.handles("n_v1", ["database.*"], [], [READ])
+    assert not refused
+    looks_alike = object.__new__(Handle)
+    object.__setattr__(looks_alike, "capability", READ)
+    for attempt in ([], [foreign[READ]], [looks_alike], [handles[write]], [READ], [None], [handles[READ]] * 2):
+        with pytest.raises(NoHandle):
+            gate.perform(attempt, [READ], ASK)  # type: ignore[arg-type]  # that is the attempt
+    with pytest.raises(NoHandle):
+        gate.perform([], [], ASK)
+    assert performer.count == 0
+    assert gate.perform([handles[READ]], [READ], ASK) is False
+    assert gate.perform([handles[READ]], [READ], ASK, 1.0, True) is True
+    assert performer.count == 2
+
+
+def test_the_operator_is_told_once_of_what_nobody_can_perform(caplog: pytest.LogCaptureFixture) -> None:
+    class NotInstalled(_Performers):
+        def get(self, effect: str, /) -> Performer | None:  # type: ignore[override]  # as the gate asks
+            if effect == "http_request":
+                raise ConfigError("providers", "providers need the package `h11`")
+            return None
+
+    mint = Mint([grant("*")])
+    handles, _ = mint.handles("n_v1", ["database.*"], [], [READ])
+    gate = Gate(mint, NotInstalled(), _NoSecrets())
+    for effect in ("http_request", "http_request", "database_query", "database_query"):
+        with pytest.raises(EffectFailed) as failed:
+            gate.perform([handles[READ]], [READ], replace(ASK, effect=effect))
+        assert failed.value.code == "unavailable"
+    assert [record.getMessage() for record in caplog.records] == [
+        "an effect cannot be performed: providers: providers need the package `h11`",
+        "an effect cannot be performed: nothing is configured that performs `database_query`",
+    ]
+
+
+def test_a_handle_cannot_be_made_copied_changed_or_sent() -> None:
+    handles, _ = Mint([grant("*")]).handles("n_v1", [READ], [], [READ])
+    handle = handles[READ]
+    for attempt in (
+        Handle,
+        lambda: copy.copy(handle),
+        lambda: copy.deepcopy(handle),
+        lambda: pickle.dumps(handle),
+        type("Sub", (Handle,), {}),
+    ):
+        with pytest.raises(TypeError):
+            attempt()
+    with pytest.raises(AttributeError):
+        handle.capability = "database.write.orders"
+
+
+def test_a_secret_needs_its_own_handle() -> None:
+    mint = Mint([grant("secrets.read.one")])
+    gate = Gate(mint, _Performers(), _NoSecrets())
+    handles, refused = mint.handles("n_v1", ["secrets.read.*"], [], ["secrets.read.one", "secrets.read.two"])
+    assert gate.secret(handles, "one") == "text of one"
+    assert list(refused) == ["secrets.read.two"]
+    with pytest.raises(Exception, match=r"no handle for `secrets\.read\.two`"):
+        gate.secret(handles, "two")

@@ -1,0 +1,79 @@
+"""Keys of effects that share the id of their event, and SQL whose line breaks mean something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vesper.compiler import Compiled, compile_file
+from vesper.language.diagnostics.codes import Code
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.statements import all_statements
+
+HEAD = """\
+node_id: keys_v1
+type: event_handler
+intent: Tell several people
+inputs:
+  event_id: string
+  names: array<string>
+outputs:
+  success:
+    count: integer
+flow:
+"""
+TAIL = """\
+  - operation: return
+    success: {count: length(names)}
+security:
+  capabilities_required: [events.publish.news]
+"""
+SEND = (
+    '  - {{step: {name}, operation: event_publish, topic: news, payload: {{e: "{{event_id}}"}}, effect: keyed{key}}}\n'
+)
+
+
+def checked(tmp_path: Path, flow: str, tail: str = TAIL) -> tuple[Compiled | None, set[Code]]:
+    path = tmp_path / "keys_v1.vsp"
+    path.write_text(HEAD + flow + tail, encoding="utf-8")
+    compiled, bag = compile_file(path)
+    return compiled, {each.code for each in bag.sorted() if each.severity.value == "error"}
+
+
+def test_the_first_keyed_effect_has_the_id_of_the_event(tmp_path: Path) -> None:
+    assert checked(tmp_path, SEND.format(name="one", key=""))[0] is not None
+
+
+def test_a_second_one_needs_a_key_of_its_own(tmp_path: Path) -> None:
+    flow = SEND.format(name="one", key="") + SEND.format(name="two", key="")
+    assert checked(tmp_path, flow) == (None, {Code.EFFECT_CLASS})
+    flow = SEND.format(name="one", key="") + SEND.format(name="two", key=", key: \"event_id + '-2'\"")
+    assert checked(tmp_path, flow)[0] is not None
+
+
+def test_one_in_a_loop_needs_a_key_of_its_own(tmp_path: Path) -> None:
+    loop = """\
+  - step: all
+    operation: loop
+    over: name IN names
+    steps:
+      - {{step: tell, operation: event_publish, topic: news, payload: {{n: "{{name}}"}}, effect: keyed{key}}}
+    collect: tell
+"""
+    assert checked(tmp_path, loop.format(key="")) == (None, {Code.EFFECT_CLASS})
+    assert checked(tmp_path, loop.format(key=", key: event_id + name"))[0] is not None
+
+
+def test_comments_and_literals_of_sql_keep_their_line_breaks(tmp_path: Path) -> None:
+    flow = """\
+  - step: gone
+    operation: database_write
+    effect: txn
+    query: |
+      DELETE FROM t -- the old ones
+      WHERE expired = 'a  b'
+"""
+    tail = TAIL.replace("events.publish.news", "database.write.t")
+    compiled, codes = checked(tmp_path, flow, tail)
+    assert compiled is not None, codes
+    (request,) = [each for each in all_statements(compiled.node.body) if isinstance(each, ir.Request)]
+    assert request.fixed["sql"] == "DELETE FROM t -- the old ones\nWHERE expired = 'a  b'"

@@ -1,0 +1,41 @@
+"""The JSON Schema of `.vsp` against the shapes that the front end checks: they come from one declaration."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.support.nodes import ROOT
+from vesper.language.syntax import shapes
+from vesper.language.syntax.shape import Shape
+from vesper.language.syntax.yaml_to_ast import NODE_TYPES
+
+SCHEMA: dict[str, Any] = json.loads((ROOT / "schemas" / "vsp.schema.json").read_text(encoding="utf-8"))
+SHAPES = {name.lower(): shape for name, shape in vars(shapes).items() if isinstance(shape, Shape)}
+
+
+def test_every_mapping_is_described() -> None:
+    assert set(SHAPES) <= set(SCHEMA["$defs"])
+    for name, shape in SHAPES.items():
+        described = SCHEMA["$defs"][name]
+        assert set(described["properties"]) == {*shape.required, *shape.optional}
+        assert described["required"] == list(shape.required)
+        assert described["additionalProperties"] is False
+
+
+def test_every_reference_leads_somewhere() -> None:
+    def references(part: Any) -> list[str]:
+        if isinstance(part, dict):
+            own = [part["$ref"]] if "$ref" in part else []
+            return own + [each for value in part.values() for each in references(value)]
+        return [each for value in part for each in references(value)] if isinstance(part, list) else []
+
+    found = references(SCHEMA)
+    assert found
+    assert {each.removeprefix("#/$defs/") for each in found} <= set(SCHEMA["$defs"])
+
+
+def test_it_is_the_schema_of_a_node() -> None:
+    assert SCHEMA["$schema"].endswith("2020-12/schema")
+    assert SCHEMA["required"] == list(shapes.NODE.required)
+    assert SCHEMA["properties"]["type"]["enum"] == list(NODE_TYPES)

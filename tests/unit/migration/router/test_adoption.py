@@ -1,0 +1,246 @@
+"""A function that is there already leads: its callers notice nothing, and the node behind it gathers evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import vesper
+from tests.unit.migration.support.routed import divergences_of, payment, put_into, routes_in, state_of
+from vesper.engines.engine import Limits
+from vesper.engines.outcome import LimitHit, Returned
+from vesper.engines.path import Pathed
+from vesper.engines.registry import ENGINES
+from vesper.migration.compare.paths import PathNote, ending_of
+from vesper.migration.control.modes import Mode
+from vesper.migration.router.adoption import CannotAdopt
+from vesper.migration.router.routes import Routes
+
+NODE = "nodes/payments/payment_decision_v1.vsp"
+
+
+class Refused(Exception):
+    """What the function raises, and its callers catch."""
+
+
+class Legacy:
+    """The function as a team has it: right, but for what a test makes wrong."""
+
+    def __init__(self) -> None:
+        from tests.unit.migration.support.routed import compiled
+
+        self._right = ENGINES["python"].load(compiled())
+        self.calls = 0
+        self.fee: Decimal | None = None
+
+    def __call__(self, **inputs: Any) -> dict[str, Any]:
+        self.calls += 1
+        outcome = self._right.call(inputs)
+        if not isinstance(outcome, Returned):
+            raise Refused(str(outcome))
+        return {**outcome.value, **({} if self.fee is None else {"fee": self.fee})}
+
+
+class Strange(dict[str, Any]):
+    """A mapping that cannot be read."""
+
+    def keys(self) -> Any:
+        raise RuntimeError("not now")
+
+    __iter__ = keys
+
+
+@pytest.fixture
+def routes(tmp_path: Path) -> Iterator[Routes]:
+    made = routes_in(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def legacy() -> Legacy:
+    return Legacy()
+
+
+@pytest.fixture
+def adopted(legacy: Legacy, routes: Routes) -> Any:
+    return vesper.adopt(legacy, NODE, routes=routes)
+
+
+def told(routes: Routes) -> None:
+    routes.followers.drain(5)
+    routes.migration.tend(is_all=True)
+
+
+def test_a_tolerance_that_is_over_is_said(tmp_path: Path, legacy: Legacy, caplog: pytest.LogCaptureFixture) -> None:
+    over = {"absolute": "0.01", "version": 1, "until": "2020-01-31", "why": "a test"}
+    routes = routes_in(tmp_path, nodes={"payment_decision": {"tolerances": {"fee": over}}})
+    vesper.adopt(legacy, NODE, routes=routes)
+    routes.close()
+    assert "payment_decision_v1: the tolerance of `fee` ended on 2020-01-31 and holds no more" in caplog.messages
+
+
+def test_the_function_answers_and_the_node_follows(adopted: Any, legacy: Legacy, routes: Routes) -> None:
+    for number in range(10):
+        assert adopted(**payment(f"{number + 1}.00")) == legacy(**payment(f"{number + 1}.00"))
+    told(routes)
+    assert state_of(routes, adopted._program).clean == 10
+    assert adopted.mode == "shadow_direct"
+
+
+def test_what_the_function_raises_is_what_its_callers_catch(adopted: Any, routes: Routes) -> None:
+    with pytest.raises(Refused):
+        adopted(**payment("-1"))
+    told(routes)
+    assert not divergences_of(routes, adopted._program)  # the node refuses it as well, in its own words
+
+
+def test_a_function_that_differs_is_found_and_its_answer_stands(adopted: Any, legacy: Legacy, routes: Routes) -> None:
+    legacy.fee = Decimal("1.23")
+    assert adopted(**payment())["fee"] == Decimal("1.23")
+    told(routes)
+    (found,) = divergences_of(routes, adopted._program)
+    leader, follower = found.engines
+    assert leader.startswith(f"{__name__}:")
+    assert follower == "interp"
+    assert (found.kind, found.where) == ("outcome", "outputs.fee")
+
+
+def test_once_trusted_the_node_answers_and_errors_still_come_from_the_function(
+    adopted: Any, legacy: Legacy, routes: Routes
+) -> None:
+    direct = adopted._program._direct
+    ran = direct.call_pathed(payment(), b"k" * 16)
+    put_into(routes, adopted._program, Mode.DIRECT_ONLY, PathNote(ran.path, (), ending_of(ran.outcome)))
+    adopted._program.chooser.draw = lambda: 0.5
+    expected, legacy.calls = legacy(**payment()), 0
+    assert adopted(**payment()) == expected
+    assert legacy.calls == 0
+    with pytest.raises(Refused):
+        adopted(**payment("-1"))
+    assert legacy.calls == 1
+
+
+def test_a_path_without_evidence_still_asks_the_function(adopted: Any, legacy: Legacy, routes: Routes) -> None:
+    put_into(routes, adopted._program, Mode.DIRECT_ONLY)
+    adopted._program.chooser.draw = lambda: 0.5
+    legacy.fee = Decimal("9.99")
+    assert adopted(**payment())["fee"] == Decimal("9.99")
+    told(routes)
+    assert len(divergences_of(routes, adopted._program)) == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [None, 7, {"fee": "no"}, {}, {1: 2}, Strange()], ids=lambda each: type(each).__name__
+)
+def test_an_answer_that_is_no_outputs_goes_to_the_caller_as_it_is(answer: Any, routes: Routes) -> None:
+    adopted = vesper.adopt(lambda **_: answer, NODE, routes=routes)
+    assert adopted(**payment()) is answer
+    told(routes)
+    assert len(divergences_of(routes, adopted._program)) == 1
+
+
+def test_arguments_by_position_have_the_names_of_the_function(routes: Routes) -> None:
+    def fee(amount: Decimal, balance: Decimal, currency: str, country: str, user_age_days: int) -> dict[str, Any]:
+        return Legacy()(amount=amount, balance=balance, currency=currency, country=country, user_age_days=user_age_days)
+
+    adopted = vesper.adopt(fee, NODE, routes=routes)
+    given = payment()
+    assert adopted(*given.values()) == fee(*given.values())
+    told(routes)
+    assert state_of(routes, adopted._program).clean == 1
+    assert getattr(adopted, "__name__", None) == "fee"
+
+
+def test_parameters_by_position_alone_stay_so(routes: Routes) -> None:
+    def fee(amount: Decimal, /, balance: Decimal, **other: Any) -> dict[str, Any]:
+        return Legacy()(amount=amount, balance=balance, **other)
+
+    given = payment()
+    adopted = vesper.adopt(fee, NODE, routes=routes)
+    assert adopted(given.pop("amount"), **given) == Legacy()(**payment())
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        adopted(Decimal(1))  # type: ignore[call-arg]
+
+
+def raises_now(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("it breaks")
+
+
+@pytest.mark.parametrize("mode", [Mode.SHADOW_DIRECT, Mode.DIRECT_ONLY])
+def test_whatever_breaks_after_the_function_did_its_work_is_nothing_for_its_caller(
+    mode: Mode, adopted: Any, legacy: Legacy, routes: Routes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_into(routes, adopted._program, mode)
+    adopted._program.chooser.draw = lambda: 0.5
+    monkeypatch.setattr(adopted._program.live, "report", raises_now)
+    monkeypatch.setattr(routes.followers, "put", raises_now)
+    assert adopted(**payment()) == Legacy()(**payment())
+    assert legacy.calls == 1
+
+
+def test_an_engine_that_breaks_once_in_the_place_of_the_function_is_latched(
+    adopted: Any, legacy: Legacy, routes: Routes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_into(routes, adopted._program, Mode.DIRECT_ONLY)
+    adopted._program.chooser.draw = lambda: 0.5
+    asked: list[float | None] = []
+
+    def late(_: object, __: bytes, ___: object, limits: Limits) -> Pathed:
+        asked.append(limits.seconds)
+        return Pathed(LimitHit("time"), b"", 0)
+
+    monkeypatch.setattr(adopted._program, "_direct", SimpleNamespace(call_pathed=late))
+    assert adopted(**payment()) == Legacy()(**payment())
+    assert asked == [5.0]  # with its deadline, and not once more
+    assert adopted.mode == "python_only"
+
+
+def test_another_text_of_the_function_is_another_epoch(routes: Routes) -> None:
+    one = vesper.adopt(lambda **inputs: dict(Legacy()(**inputs)), NODE, routes=routes)
+    other = vesper.adopt(lambda **inputs: {**Legacy()(**inputs)}, NODE, routes=routes)
+    assert one._program.live.key.epoch != other._program.live.key.epoch
+
+
+def test_a_node_with_effects_is_refused(routes: Routes) -> None:
+    with pytest.raises(CannotAdopt, match="both would happen"):
+        vesper.adopt(lambda **_: {}, "nodes/payments/payment_handler_v1.vsp", routes=routes)
+
+
+async def _awaited(**_: Any) -> dict[str, Any]:
+    return {}
+
+
+def _iterated(**_: Any) -> Iterator[dict[str, Any]]:
+    yield {}
+
+
+def _of_others(amount: Decimal, price: Decimal) -> dict[str, Any]:
+    return {}
+
+
+def _with_a_session(session: object, **_: Any) -> dict[str, Any]:
+    return {}
+
+
+@pytest.mark.parametrize(
+    "function, said",
+    [
+        (_awaited, "_awaited is a coroutine function"),
+        (_iterated, "_iterated is a generator function"),
+        ({"amount": 1}, "cannot be called: name the function that payment_decision_v1 is to stand behind"),
+        (
+            _of_others,
+            "_of_others does not take `balance`, `currency`, `country`, `user_age_days`, and payment_decision_v1",
+        ),
+        (_with_a_session, "_with_a_session cannot be called without `session`"),
+    ],
+)
+def test_a_function_that_could_never_be_compared_is_refused(function: Any, said: str, routes: Routes) -> None:
+    with pytest.raises(CannotAdopt, match=said):
+        vesper.adopt(function, NODE, routes=routes)

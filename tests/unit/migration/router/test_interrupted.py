@@ -1,0 +1,363 @@
+"""Signal handlers that raise, call nodes or close what they struck; forks while something closes. Whatever moment they
+choose, no lock stays taken, nobody waits for himself, and what was found is not forgotten."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.striking import SOON, is_free, strike, strikes, within
+from tests.support.waiting import eventually
+from tests.unit.journal.helpers import in_child
+from tests.unit.migration.router.test_background_checks import SWITCH, made
+from tests.unit.migration.router.test_node_state import KEY, differs, happened
+from tests.unit.migration.support.memory_store import MemoryStore
+from tests.unit.migration.support.routed import compiled, payment, routes_in, state_of
+from vesper.config.migration import MigrationSettings
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Agreement, Fault, Lost, Report
+from vesper.migration.control.modes import Mode
+from vesper.migration.control.state import Settings, State
+from vesper.migration.router import node_state as live_module
+from vesper.migration.router.background_checks import Tending
+from vesper.migration.router.node_state import Live, Local
+from vesper.migration.router.store_sync import Migration
+from vesper.migration.shadow.admission import Admission
+from vesper.migration.shadow.shadow_queue import Followers, Following
+from vesper.migration.stores import ledger
+from vesper.migration.stores.store import Batch, NodeKey
+from vesper.migration.workers.helper import Helper, Known, _Task
+
+NOTE = PathNote(b"\x01" * 8, (), "returned")
+
+
+def nothing() -> Report | None:
+    return None
+
+
+def a_live(spooled: list[Batch] | None = None) -> Live:
+    def spool(_: NodeKey, batch: Batch, __: bool) -> None:
+        if spooled is not None:
+            spooled.append(batch)
+
+    return Live(KEY, compiled(), "p", Mode.DIRECT_ONLY, spool, lambda: None, happened)
+
+
+def test_what_a_handler_finds_while_its_thread_tells_of_what_agreed_reaches_the_store() -> None:
+    """Under a number that the store has not seen a higher one than."""
+    moment, was_struck = 0, True
+    while was_struck:
+        live, store = a_live(), MemoryStore()
+        live.report(Agreement(NOTE, 1, 10, 5))
+
+        def tell(live: Live = live, store: MemoryStore = store) -> None:
+            for batch in live.due(is_all=True):
+                ledger.apply(store, KEY, batch, Settings(), 1)
+                live.told(batch)
+
+        was_struck = strike(tell, moment, lambda live=live: live.report(differs()))  # type: ignore[misc]
+        tell()
+        assert bool(store.divergences(KEY)) == was_struck, moment
+        moment += 1
+    assert moment > 10
+
+
+# -- handlers that raise ----------------------------------------------------------------------------
+
+
+def test_who_is_struck_while_he_puts_something_there_leaves_a_thread_that_follows() -> None:
+    followers = [Followers(Admission(1.0, 1_000_000))]
+    following = Following(nothing, lambda _: None, 1)
+    for moment in strikes(lambda: followers[-1].put(following)):
+        assert is_free(followers[-1]._lock), moment
+        reports: list[Report] = []
+        followers[-1].put(Following(lambda: Lost("it was followed"), reports.append, 1))
+        assert followers[-1].drain(SOON), moment
+        assert reports == [Lost("it was followed")], moment
+        followers[-1].close(SOON)
+        followers.append(Followers(Admission(1.0, 1_000_000)))
+
+
+class Idle(Helper):
+    """One that has everything done at once, by nobody."""
+
+    def _done(self, task: _Task) -> Report | None:
+        return None
+
+
+def test_who_is_struck_while_he_asks_the_helper_leaves_one_that_answers() -> None:
+    helpers, known = [Idle()], Known("a", b"")
+    for moment in strikes(lambda: helpers[-1]._admitted(_Task(known, b"?", Future()))):
+        assert is_free(helpers[-1]._lock), moment
+        answer = helpers[-1]._admitted(_Task(known, b"?", Future()))
+        assert answer is not None
+        assert answer.result(SOON) is None
+        helpers[-1].close()
+        helpers.append(Idle())
+
+
+def test_who_is_struck_while_he_wakes_the_thread_of_the_store_leaves_it_to_be_woken(tmp_path: Path) -> None:
+    migration = Migration(MigrationSettings("", refresh=600.0), tmp_path, MemoryStore())
+    for _ in strikes(migration._wake):
+        within(migration._wake)
+    migration.close()
+
+
+# -- handlers that do what they struck --------------------------------------------------------------
+
+
+def struck_again(work: Callable[[], object], handler: Callable[[], None]) -> Iterator[int]:
+    """Does the work again and again, with the handler a moment later each time."""
+    for moment in range(5000):
+        is_struck: list[bool] = []
+        within(lambda moment=moment, is_struck=is_struck: is_struck.append(strike(work, moment, handler)))  # type: ignore[misc]
+        if not is_struck[0]:
+            return
+        yield moment
+    raise AssertionError("there is no end to it")
+
+
+def test_a_handler_that_calls_a_node_while_its_thread_does_puts_something_there_too() -> None:
+    seen: list[int] = []
+    followers = [Followers(Admission(1.0, 1_000_000))]
+
+    def put() -> None:
+        followers[-1].put(Following(lambda: seen.append(1), lambda _: None, 1))
+
+    for moment in struck_again(put, put):
+        assert followers[-1].drain(SOON), moment
+        followers[-1].close(SOON)
+        assert len(seen) == 2, moment
+        seen.clear()
+        followers.append(Followers(Admission(1.0, 1_000_000)))
+
+
+def test_a_handler_that_finds_something_while_its_thread_does_tells_of_it_under_another_number() -> None:
+    spooled: list[Batch] = []
+    live = a_live(spooled)
+    for moment in struck_again(lambda: live.report(differs()), lambda: live.report(Fault("it broke"))):
+        numbers = [each.number for each in live._urgent]
+        assert numbers == sorted(set(numbers)), moment
+        assert len(numbers) == len(spooled) == 2, moment
+        assert live._finding == 0, moment
+        for batch in live.due(is_all=True):
+            live.told(batch)
+        assert not live.has_untold
+        spooled.clear()
+
+
+def test_a_handler_that_compares_something_while_its_thread_tells_of_what_agreed_is_counted_once() -> None:
+    live, number, told = a_live(), [0], list[Batch]()
+
+    def agree() -> None:
+        number[0] += 1
+        live.report(Agreement(NOTE, number[0], 10, 5))
+        live.lost(1)
+
+    def tell() -> None:
+        for batch in live.due(is_all=True):
+            told.append(batch)
+            live.told(batch)
+
+    agree()
+    for _ in struck_again(tell, agree):
+        agree()
+    tell()
+    seen = [number for batch in told for path in batch.agreed.values() for number in path.fingerprints]
+    assert sorted(seen) == list(range(1, number[0] + 1))
+    assert sum(path.compared for batch in told for path in batch.agreed.values()) == number[0]
+    unknown = [each.event.count for batch in told for each in batch.happened if hasattr(each.event, "count")]
+    assert sum(unknown) == number[0]
+    numbers = [batch.number for batch in told]
+    assert numbers == sorted(set(numbers))
+
+
+def test_what_a_handler_finds_while_its_thread_hears_from_the_store_takes_trust_away_all_the_same() -> None:
+    lives = [a_live()]
+    said: list[Local] = []
+    lives[-1].listen(said.append)
+    state = replace(State(KEY.node, KEY.epoch), mode=Mode.DIRECT_ONLY)
+
+    def hear() -> None:
+        lives[-1].is_now(state, 1, {})
+
+    for moment in struck_again(hear, lambda: lives[-1].report(Fault("it broke"))):
+        assert lives[-1].local.mode is Mode.PYTHON_ONLY, moment
+        assert said[-1] is lives[-1].local, moment
+        lives.append(a_live())
+        lives[-1].listen(said.append)
+
+
+def test_a_handler_that_closes_what_its_thread_closes_does_not_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tending, "begin", lambda _: None)
+    routes = routes_in(tmp_path)
+    program = routes.program(compiled())
+    program.call(payment())
+    versions, asked = routes.migration.store.versions, list[int]()
+
+    def strikes_once() -> object:
+        if not asked and threading.current_thread() is not routes.migration._thread:
+            asked.append(1)
+            routes.close()
+        return versions()
+
+    monkeypatch.setattr(routes.migration.store, "versions", strikes_once)
+    within(routes.close)
+    assert asked
+    assert state_of(routes, program).clean == 1
+
+
+def test_a_handler_that_closes_them_in_the_middle_of_a_call_has_another_thread_do_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call has a lock of the node, for which the thread that is waited for may wait."""
+    monkeypatch.setattr(Tending, "begin", lambda _: None)
+    routes = routes_in(tmp_path)
+    program = routes.program(compiled())
+    count, asked = program.live._count, list[int]()
+
+    def strikes_once(*given: object) -> None:
+        if not asked:
+            asked.append(1)
+            routes.close()
+        count(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(program.live, "_count", strikes_once)
+    within(lambda: program.live.report(Agreement(NOTE, 1, 10, 5)))
+    for thread in threading.enumerate():
+        if thread.name == "vesper-closing":
+            thread.join(SOON)
+            assert not thread.is_alive()
+    assert routes._has_closed
+    assert state_of(routes, program).clean == 1
+
+
+# -- callers do not wait ----------------------------------------------------------------------------
+
+
+def test_no_caller_waits_while_a_flood_is_united(monkeypatch: pytest.MonkeyPatch) -> None:
+    live, united = a_live(), live_module._united
+    for _ in range(3):
+        live.report(differs())
+
+    def looks(batches: list[Batch]) -> list[Batch]:
+        within(lambda: live.report(Agreement(NOTE, 1, 10, 5)))
+        within(lambda: live.report(differs()))
+        assert live.has_untold, "it is not in the store yet"
+        return united(batches)
+
+    monkeypatch.setattr(live_module, "_united", looks)
+    (first,) = live.due(is_all=False)
+    assert first.number == 3
+    live.told(first)
+    monkeypatch.undo()
+    numbers = [each.number for each in live.due(is_all=True)]
+    assert numbers == [4, 5], "what came meanwhile comes after it"
+
+
+# -- the end ----------------------------------------------------------------------------------------
+
+
+def test_what_is_put_aside_while_the_store_is_told_for_the_last_time_is_looked_at(tmp_path: Path) -> None:
+    store = MemoryStore()
+    migration = Migration(MigrationSettings("", refresh=600.0), tmp_path, store)
+    live = migration.node(KEY, compiled(), happened)
+    aside: list[Fault] = []
+    stopped: list[int] = []
+
+    def gather() -> None:
+        if not stopped and threading.current_thread() is not migration._thread:
+            stopped.append(1)
+            ledger.kill_all(store, "ann", "an incident", 1)
+        while aside:
+            live.report(aside.pop())
+
+    migration.gatherers.append(gather)
+    live.listen(lambda local: aside.append(Fault("it broke")) if local.mode is Mode.PYTHON_ONLY else None)
+    migration.close()
+    assert len(store.divergences(KEY)) == 1
+
+
+def test_what_is_put_aside_at_the_end_is_followed_though_nobody_follows_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tending, "begin", lambda _: None)
+    routes = routes_in(tmp_path)
+    program = routes.program(compiled())
+    assert program.way_in(lambda outcome, _: dict(outcome.value)) is not None  # type: ignore[union-attr]
+    way_in = program._way_in
+    assert way_in is not None
+    lost: list[int] = []
+    monkeypatch.setattr(program.live, "lost", lost.append)
+    take = way_in._take
+
+    def puts_aside(is_counted: bool) -> None:
+        if way_in._is_closed and not lost:
+            lost.append(0)
+            outputs = program._python.call(payment()).value  # type: ignore[union-attr]
+            way_in._aside.append((payment(), outputs, 10_000_000_000, False, None))
+        take(is_counted)
+
+    monkeypatch.setattr(way_in, "_take", puts_aside)
+    routes.close()
+    assert lost == [0]
+    assert state_of(routes, program).clean == 1
+
+
+def test_a_helper_that_was_given_up_is_not_asked_for_ever(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    routes = routes_in(tmp_path)
+    routes.helper._restarts.is_given_up = True
+    routes.program(made(SWITCH))
+    (tending,) = routes._tended
+    try:
+        eventually(lambda: not any(each.is_alive() for each in tending._threads), within=SOON)
+        assert tending._is_ending()
+        assert caplog.text.count("switch_v1: no more is run again beside its traffic") == 1
+    finally:
+        routes.close()
+
+
+# -- forks ------------------------------------------------------------------------------------------
+
+
+def test_what_was_closed_before_a_fork_does_not_come_alive_in_the_child(tmp_path: Path) -> None:
+    routes = routes_in(tmp_path)
+    routes.program(compiled())
+    routes.close()
+
+    def child() -> None:
+        assert routes.is_closed
+        assert routes.migration._thread is None
+        routes.migration.start()
+        assert routes.migration._thread is None
+        lost: list[Report] = []
+        routes.followers.put(Following(nothing, lost.append, 1))
+        assert isinstance(lost[0], Lost)
+        assert threading.active_count() == 1
+
+    assert in_child(child) == 0
+
+
+def test_a_child_that_was_forked_while_its_parent_closed_is_as_any_other(tmp_path: Path) -> None:
+    routes = routes_in(tmp_path)
+    routes.program(compiled())
+    (tending,) = routes._tended
+    routes.is_closed = True
+    routes.helper.close()
+    tending.close()
+
+    def child() -> None:
+        assert not routes.is_closed
+        assert not tending._is_ending()
+        assert routes.migration._thread is not None
+        routes.close()
+
+    assert in_child(child) == 0
+    routes.close()

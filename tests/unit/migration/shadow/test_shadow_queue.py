@@ -1,0 +1,199 @@
+"""Who is served goes before what is followed; but what waits is followed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from vesper.migration.compare.reports import Lost, Report
+from vesper.migration.shadow.admission import Admission
+from vesper.migration.shadow.shadow_queue import Followers, Following
+
+SOON = 60.0
+
+
+class Busy:
+    """Serves somebody until it is told to be done. Who asks it waits for that, whatever he says: so a test need not
+    know how long a follower waits."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Semaphore(0)
+        self.count = 0
+        self.is_done = threading.Event()
+
+    def lull(self, seconds: float) -> bool:
+        assert seconds > 0
+        self.count += 1
+        self.asked.release()
+        assert self.is_done.wait(SOON)
+        return True
+
+    def when_quiet(self, _: Callable[[], None]) -> bool:
+        return False
+
+
+class Never:
+    """Always serves somebody."""
+
+    def __init__(self) -> None:
+        self.then: list[Callable[[], None]] = []
+        """What it would call if that came to an end."""
+
+    def when_quiet(self, then: Callable[[], None]) -> bool:
+        self.then.append(then)
+        return True
+
+    def lull(self, _: float) -> bool:
+        return False
+
+
+@pytest.fixture
+def followers() -> Iterator[Followers]:
+    found = Followers(Admission(1.0, 1_000_000))
+    yield found
+    found.close()
+
+
+def noted(into: list[int], number: int, told: threading.Event | None = None) -> Following:
+    def follow() -> Report | None:
+        into.append(number)
+        if told is not None:
+            told.set()
+        return None
+
+    return Following(follow, lambda _: None, 1)
+
+
+def test_nothing_is_followed_before_there_is_a_lull(followers: Followers) -> None:
+    busy, seen, told = Busy(), list[int](), threading.Event()
+    followers.heed(busy)
+    followers.put(noted(seen, 1))
+    followers.put(noted(seen, 2, told))
+    assert busy.asked.acquire(timeout=SOON)
+    assert seen == []
+    busy.is_done.set()
+    assert told.wait(SOON)
+    assert seen == [1, 2]
+    assert busy.count == 2, "each waits for a lull of its own: who comes meanwhile goes first"
+
+
+def test_where_there_is_never_a_lull_it_is_followed_all_the_same(followers: Followers) -> None:
+    never, seen, told = Never(), list[int](), threading.Event()
+    followers.heed(never)
+    followers.put(noted(seen, 1, told))
+    assert told.wait(SOON)
+    assert seen == [1]
+
+
+def test_who_serves_wakes_it_at_the_end_and_nobody_before(
+    followers: Followers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vesper.migration.shadow.shadow_queue._LULL", SOON)  # it does not look by itself
+    never, seen, told = Never(), list[int](), threading.Event()
+    followers.heed(never)
+    followers.put(noted(seen, 1))  # there was no thread yet
+    assert followers.drain(SOON)
+    never.then.clear()
+    followers.put(noted(seen, 2))
+    followers.put(noted(seen, 3, told))
+    assert len(never.then) == 1, "it is woken once for all that came meanwhile"
+    assert seen == [1]
+    never.then.pop()()
+    assert told.wait(SOON)
+    assert seen == [1, 2, 3]
+
+
+def test_where_nothing_came_for_long_it_sleeps_and_is_woken_at_once(
+    followers: Followers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vesper.migration.shadow.shadow_queue._AWAKE", -1.0)
+    never, seen, told = Never(), list[int](), threading.Event()
+    followers.heed(never)
+    followers.put(noted(seen, 1))
+    assert followers.drain(SOON)
+    never.then.clear()
+    while not followers._is_asleep:
+        time.sleep(0.001)
+    followers.put(noted(seen, 2, told))
+    assert told.wait(SOON)
+    assert never.then == []
+
+
+def test_where_much_waits_nothing_waits_for_a_lull(followers: Followers) -> None:
+    busy, seen = Busy(), list[int]()
+    followers.heed(busy)
+    for number in range(100):
+        followers.put(noted(seen, number))
+    assert busy.asked.acquire(timeout=SOON)
+    busy.is_done.set()
+    assert followers.drain(SOON)
+    assert seen == list(range(100)), "in the order in which they came"
+    assert busy.count < 50, "the first hundred found a crowd"
+
+
+def test_who_waits_for_the_end_does_not_wait_for_lulls(followers: Followers) -> None:
+    never, seen = Never(), list[int]()
+    asked = 0
+
+    class Counting(Never):
+        def lull(self, seconds: float) -> bool:
+            nonlocal asked
+            asked += 1
+            return super().lull(seconds)
+
+    counting = Counting()
+    followers.heed(never)
+    followers.heed(counting)
+    gate = threading.Event()
+
+    def held() -> Report | None:
+        assert gate.wait(SOON)
+        return None
+
+    followers.put(Following(held, lambda _: None, 1))
+    for number in range(10):
+        followers.put(noted(seen, number))
+    drained = threading.Thread(target=lambda: followers.drain(SOON))
+    drained.start()
+    while not followers._awaited:
+        time.sleep(0.001)
+    before = asked
+    gate.set()
+    drained.join(SOON)
+    assert seen == list(range(10))
+    assert asked == before
+
+
+def test_what_was_closed_meanwhile_is_lost_and_said() -> None:
+    followers, busy, reports = Followers(Admission(1.0, 1_000_000)), Busy(), list[Report]()
+    followers.heed(busy)
+    followers.put(Following(lambda: None, reports.append, 1))
+    assert busy.asked.acquire(timeout=SOON)
+    followers.close(timeout=0.0)
+    busy.is_done.set()
+    assert [type(each) for each in reports] == [Lost]
+
+
+def test_a_host_that_is_gone_is_not_asked(followers: Followers) -> None:
+    asked: list[str] = []
+
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def lull(self, _: float) -> bool:
+            asked.append(self.name)
+            return True
+
+        def when_quiet(self, _: Callable[[], None]) -> bool:
+            return False
+
+    gone, here = Named("gone"), Named("here")
+    for each in (gone, here, here):
+        followers.heed(each)
+    del gone, each
+    followers.lull()
+    assert asked == ["here"], "and each is asked once"

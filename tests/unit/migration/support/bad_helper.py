@@ -1,0 +1,45 @@
+"""A helper process that runs no engine and breaks on purpose: `python -m tests.unit.migration.support.bad_helper`. The
+input `word`
+of an execution says how; whatever else it says is agreement."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Agreement
+from vesper.migration.workers import wire_values as packed
+from vesper.migration.workers.serving import bound, live_as_long_as, serve
+
+AGREED = Agreement(PathNote(b"", (), "returned"), 17)
+
+
+def answer(question: Mapping[str, Any], say: Callable[[object], None]) -> object:
+    if question["do"] == "load":
+        return {"loaded": True}
+    word = packed.unpack_transcript(question["transcript"]).inputs["word"]
+    if word != "die before":
+        say({"on": "direct"})
+    match word:
+        case "die before" | "abort":
+            os.abort()
+        case "hang":
+            while True:
+                pass
+        case "sleep":
+            time.sleep(60)
+        case "raise":
+            return {"raised": "RuntimeError: it cannot"}
+        case "nonsense":
+            return {"report": ["nonsense"]}
+    return {"report": packed.pack_report(AGREED)}
+
+
+if __name__ == "__main__":
+    live_as_long_as(int(sys.argv[1]))
+    bound(int(sys.argv[2]))
+    serve(answer)

@@ -1,0 +1,45 @@
+"""Nodes on their way: states that were reached by events alone, and the events that lead on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vesper.migration.control.controller import step
+from vesper.migration.control.modes import LADDER, Mode
+from vesper.migration.control.state import Agreed, Changed, Decision, Enumerated, Event, PinTo, Settings, State, Tick
+
+MAIN = "main"
+FAR = 10**12
+
+
+def told(state: State, events: Iterable[Event], now_us: int = 0) -> tuple[State, list[Decision]]:
+    decisions: list[Decision] = []
+    for event in events:
+        state, decided = step(state, event, now_us)
+        decisions.extend(decided)
+    return state, decisions
+
+
+def node(*approvals: Mode) -> State:
+    return State("pay_v1", "epoch", Settings(frozenset(approvals)))
+
+
+def at(mode: Mode, clean: int = 1_000_000) -> State:
+    """A node that came to a mode by evidence and rises no further without a person."""
+    if mode is Mode.PYTHON_ONLY:
+        return told(node(), [PinTo(mode, FAR, "ann", "for a test")])[0]
+    above = LADDER[mode.level + 1 :][:1]
+    state, _ = told(node(*above), [Agreed(MAIN, clean, clean), Tick(), Tick(), Tick()])
+    assert state.mode is mode
+    return state
+
+
+def complete(mode: Mode, clean: int = 0) -> State:
+    """A node that came to a mode because all of its inputs were run, and that saw a little traffic."""
+    state, _ = told(node(*LADDER[mode.level + 1 :][:1]), [Enumerated(1_000), Tick(), Tick(), Tick()])
+    assert state.mode is mode
+    return told(state, [Agreed(MAIN, clean, clean)])[0]
+
+
+def changes(decisions: Iterable[Decision]) -> list[Changed]:
+    return [each for each in decisions if isinstance(each, Changed)]

@@ -1,0 +1,539 @@
+"""Processes of the direct engine that go wrong in ways of their own, and a system that has no more of what they need:
+callers notice none of it, and nothing is lost for good."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from queue import SimpleQueue
+from typing import Any, cast
+
+import pytest
+
+from tests.support.nodes import ROOT, small_node
+from tests.support.striking import strikes
+from tests.unit.migration.support.pairs import KEY, Both, Noting, asks, at
+from tests.unit.migration.workers.test_isolation import ECHO, is_there, paid, until
+from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.engine import Blocked, Completion, Done, Request
+from vesper.engines.outcome import Returned
+from vesper.journal.errors import JournalError
+from vesper.journal.typed_json import decode
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.reports import Difference, Disagreement, Fault, Lost, Report
+from vesper.migration.shadow import elsewhere
+from vesper.migration.shadow.admission import Admission
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide
+from vesper.migration.shadow.shadow_queue import Followers, Following
+from vesper.migration.shadow.shadow_run import follow_transcript
+from vesper.migration.workers.asking import Busy, Unavailable, computed
+from vesper.migration.workers.bounds import MAX_NESTING, MAX_PARTS, what_is_wrong
+from vesper.migration.workers.child import Child, ChildDied, ChildLate
+from vesper.migration.workers.isolation import IsolatedProgram, Workers
+from vesper.migration.workers.wire_values import (
+    asked_for,
+    message,
+    pack,
+    pack_outcome,
+    pack_report,
+    pack_request,
+    unpack,
+    unpack_outcome,
+    unpack_report,
+)
+from vesper.migration.workers.worker_lease import Held, Worker
+from vesper.values.model import Value
+
+HELLO = b'{"do":"hello"}'
+
+
+def refuse(*_: object) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+class Nobody(Workers):
+    """For answers that no process gave."""
+
+    def take(self, into: list[Worker]) -> None:
+        pass
+
+
+NOBODY = Nobody()
+
+
+def test_nobody_is_given_an_answer_that_was_sent_twice() -> None:
+    child = Child("tests.unit.migration.support.odd_child", "twice")
+    assert child.ask(HELLO, 30) == {"hello": True}
+    with pytest.raises(ChildDied, match="not to the question"):
+        child.ask(HELLO, 30)
+    assert not child.is_alive
+
+
+def test_an_answer_that_never_ends_is_not_waited_for() -> None:
+    child = Child("tests.unit.migration.support.odd_child", "drips")
+    with pytest.raises(ChildLate):
+        child.ask(HELLO, 0.2)
+    assert not child.is_alive
+
+
+@pytest.mark.parametrize("how, why", [("long", "104,857,600 bytes"), ("many", "parts"), ("deep", "deep")])
+def test_an_answer_that_is_too_much_to_read_is_not_read(how: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vesper.migration.workers.child.decode", refuse)
+    child = Child("tests.unit.migration.support.odd_child", how)
+    with pytest.raises(ChildDied, match=why):
+        child.ask(HELLO, 60)
+    assert not child.is_alive
+
+
+def test_what_stands_in_a_text_nests_nothing() -> None:
+    nested = b"[" * MAX_NESTING + b"]" * MAX_NESTING
+    assert what_is_wrong(nested) is None
+    assert what_is_wrong(b'["' + b"[{" * 1000 + b'\\"[",' + b"[]," * 1000 + b'"\\\\"]') is None
+    for wrong in (b"[" + nested + b"]", b'{"a":' * 1000 + b"0" + b"}" * 1000, b'["\\\\",' + nested + b"]", b"[" * 2000):
+        assert "deep" in (what_is_wrong(wrong) or "")
+
+
+_CLOSED = """
+import signal, time
+from vesper.migration.workers.child import Child, ChildDied
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+child = Child("tests.unit.migration.support.odd_child", "closes")
+try:
+    while True:
+        child.send(b"{}")
+        time.sleep(0.01)
+except ChildDied:
+    print("told")
+"""
+
+
+def test_a_child_that_does_not_listen_kills_nobody() -> None:
+    """Servers that end themselves where nobody reads what they print have SIGPIPE as the system has it."""
+    command = [sys.executable, "-c", _CLOSED]
+    found = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (found.returncode, found.stdout) == (0, "told\n"), found.stderr
+
+
+def test_what_a_child_started_ends_with_it() -> None:
+    child = Child("tests.unit.migration.support.odd_child", "family")
+    started = child.ask(HELLO, 60)
+    assert is_there(started)
+    child.close()
+    assert until(lambda: not is_there(started))
+
+
+def test_a_child_that_ends_is_missed_though_what_it_started_has_its_pipe() -> None:
+    child = Child("tests.unit.migration.support.odd_child", "family")
+    started = child.ask(HELLO, 60)
+    with pytest.raises(ChildDied, match="status 3"):
+        child.ask(HELLO, 600)
+    assert until(lambda: not is_there(started))
+
+
+_STARTER = """
+import sys
+from vesper.migration.workers.child import Child
+child = Child("tests.unit.migration.support.odd_child", "family")
+print(child.ask(b"{}", 60), child.pid, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_what_a_child_started_does_not_outlive_who_started_the_child() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _STARTER], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        pids = [int(each) for each in process.stdout.readline().split()]
+        assert all(map(is_there, pids))
+        process.kill()
+        process.wait()
+        assert until(lambda: not any(map(is_there, pids)))
+
+
+# -- values that the language does not have -------------------------------------------------------
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+BEYOND: dict[str, object] = {
+    "a decimal of a billion digits": Decimal("1E+1000000000"),
+    "a decimal of a billion places": Decimal("1E-1000000000"),
+    "more digits than there are": Decimal("1" * 1001),
+    "a great many digits": Decimal("1" * 1_000_000),
+    "no number": Decimal("sNaN"),
+    "a whole number of more digits than there are": 10**1001,
+    "a key of 65 bits": {1 << 64: 0},
+    "a set of decimals, which can all have the same hash": frozenset([Decimal(2**61 - 1), Decimal(2**62 - 2)]),
+    "a text": "x" * 10_000_001,
+    "bytes": bytes(10_000_001),
+    "a list": [0] * 1_000_001,
+    "a list in lists": nested(190),
+    "a duration": timedelta(days=4_000_000),
+}
+
+
+@pytest.mark.parametrize("value", BEYOND.values(), ids=list(BEYOND))
+@pytest.mark.parametrize("where", ["outcome", "request", "mark"])
+def test_a_value_over_the_limits_is_a_fault_of_the_engine(
+    monkeypatch: pytest.MonkeyPatch, value: object, where: str
+) -> None:
+    node, transcript = paid()
+    done = pack_outcome(transcript.outcome)
+    answer: dict[str, object] = {"marks": [], "path": "", "fingerprint": 1}
+    match where:
+        case "outcome":
+            answer["outcome"] = pack_outcome(Returned({"result": cast("Value", value)}))
+        case "request":
+            arguments = {"a": cast("Value", value)}
+            answer["request"] = pack_request(replace(transcript.exchanges[0].request, arguments=arguments))
+        case "mark":
+            answer |= {"outcome": done, "marks": [[0, pack(value)]]}
+    monkeypatch.setattr(Held, "ask", lambda *_: answer)
+    found = DirectSide(IsolatedProgram(node, NOBODY), KEY, {}, transcript.now, None).advance(None)
+    assert isinstance(found, Broke)
+    assert found.is_fault
+    assert "ValueError" in found.what
+
+
+def test_values_at_the_limits_are_taken() -> None:
+    values: dict[str, Any] = {
+        "digits": Decimal("-" + "1" * 1000), "places": Decimal("1E-1000"), "both": Decimal("1" * 1000).scaleb(-1000),
+        "zero": Decimal("0.00"), "most": (1 << 63) - 1, "least": -(1 << 63), "deep": nested(32 + 128),
+        "number of a json": 10**1000 - 1,
+        "long": timedelta(days=3_652_059),
+    }  # fmt: skip
+    assert unpack_outcome(decode(message(pack_outcome(Returned(values))))) == Returned(values)
+    with pytest.raises(ValueError, match="nested"):
+        unpack(nested(300))
+
+
+def test_an_answer_that_is_too_large_is_not_sent_and_no_fault() -> None:
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    program = IsolatedProgram(ECHO, workers)
+    with pytest.raises(Unavailable, match="parts"):
+        program.call({"word": "," * (MAX_PARTS + 1)})
+    assert program.call({"word": "fine"}) == Returned({"result": "fine"})
+    workers.close()
+
+
+# -- requests on the word of the direct engine alone ----------------------------------------------
+
+
+def performed(bend: Any) -> tuple[list[Request], Any, list[Any]]:
+    """What the Host is asked for, what comes of it and what is reported, where all is trusted."""
+    node, transcript = paid()
+    answers = {each.request.path: each for each in transcript.exchanges}
+    watch = Noting()
+    execution = Both.of(node).program("all", watch, bend).start(transcript.inputs, transcript.now, is_traced=False)
+    step, asked = execution.advance(()), []
+    while isinstance(step, Blocked):
+        (request,) = step.requests
+        asked.append(request)
+        answer = answers[request.path]
+        step = execution.advance((Completion(request.id, answer.value, answer.failure),))
+    assert step.outcome == transcript.outcome
+    return asked, transcript, watch.reports
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "a step that there is not": {"path": "nonsense"},
+    "of no step at all": {"path": "nonsense", "effect_class": "read"},
+    "a change as if it only read": {"effect_class": "read"},
+    "another effect": {"effect": "cache_get"},
+    "nothing fixed": {"fixed": {}},
+    "something else fixed": {"fixed": {"machine": "other"}},
+}
+
+
+@pytest.mark.parametrize("place", range(1, 5))  # the first one reads
+@pytest.mark.parametrize("changed", WRONG.values(), ids=list(WRONG))
+def test_what_the_node_cannot_ask_for_is_not_performed(place: int, changed: dict[str, Any]) -> None:
+    path = paid()[1].exchanges[place].request.path
+    asked, transcript, reports = performed(at(path, lambda request: asks(request, **changed)))
+    assert [each.path for each in asked] == [each.request.path for each in transcript.exchanges]
+    assert [each.effect_class for each in asked] == [each.request.effect_class for each in transcript.exchanges]
+    (report,) = reports
+    assert isinstance(report, Fault)
+    assert "asked for a step" in report.what
+
+
+def test_what_was_performed_is_not_performed_again() -> None:
+    seen: list[Blocked] = []
+
+    def again(step: Any) -> Any:
+        if isinstance(step, Done):
+            return step
+        seen.append(step)
+        return seen[1] if len(seen) == 3 else step
+
+    asked, transcript, reports = performed(again)
+    assert [each.path for each in asked] == [each.request.path for each in transcript.exchanges]
+    (report,) = reports
+    assert isinstance(report, Fault)
+    assert "again" in report.what
+
+
+def test_who_has_not_asked_cannot_say_that_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    node, transcript = paid()
+    answer: dict[str, Any] = {"marks": [], "path": "", "fingerprint": 1, "outcome": pack_outcome(transcript.outcome)}
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    program = IsolatedProgram(node, workers)
+    for letters in ("", "0" * 64, asked_for(replace(transcript.exchanges[0].request, key="another"))):
+        told = {**answer, "paths": [[letters, ""] for _ in transcript.exchanges]}
+        with monkeypatch.context() as patch:
+            patch.setattr(Held, "ask", lambda *_, told=told: told)
+            assert isinstance(follow_transcript(program, transcript, Comparator(node), KEY), Fault)
+    workers.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [7, None, [], "x", {"raised": []}, {"raised": "ValueError"}, {"path": 7}, {"path": "zz"}, {"path": "00" * 999},
+     {"paths": 7}, {"paths": [7]}],
+    ids=repr,
+)  # fmt: skip
+def test_a_worker_that_said_nonsense_is_free_at_once(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    if isinstance(answer, dict):
+        answer = {"cpu": 0, **answer}
+    node, transcript = paid()
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    program = IsolatedProgram(node, workers)
+    program.points()
+    with monkeypatch.context() as patch:
+        patch.setattr(Child, "ask", lambda *_: answer)
+        side = DirectSide(program, KEY, transcript.inputs, transcript.now, None, script=transcript.exchanges)
+        found = side.advance(None)
+    assert isinstance(found, Broke)
+    assert "computed" not in found.what  # it says that, and is wrong in something else
+    Held(workers).release()
+    workers.close()
+
+
+# -- how long it computed -------------------------------------------------------------------------
+
+
+def test_a_worker_says_how_long_it_computed() -> None:
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    node, transcript = paid()
+    program = IsolatedProgram(node, workers)
+    elsewhere.spent()
+    began = time.monotonic()
+    for script in (transcript.exchanges, ()):
+        side = DirectSide(program, KEY, transcript.inputs, transcript.now, None, script=script)
+        assert isinstance(side.advance(None), Blocked)
+        for exchange in transcript.exchanges:
+            assert not isinstance(side.advance(exchange), Broke)
+    assert IsolatedProgram(ECHO, workers).call({"word": "x" * 1_000_000}) == Returned({"result": "x" * 1_000_000})
+    assert 0 < elsewhere.spent() <= time.monotonic() - began
+    assert elsewhere.spent() == 0
+    workers.close()
+
+
+def test_what_others_spent_is_counted_by_thread() -> None:
+    elsewhere.spent()
+    found: list[float] = []
+
+    def another() -> None:
+        elsewhere.spend(1.0)
+        elsewhere.spend(0.5)
+        found.extend((elsewhere.spent(), elsewhere.spent()))
+
+    thread = threading.Thread(target=another)
+    thread.start()
+    thread.join()
+    assert found == [1.5, 0]
+    assert elsewhere.spent() == 0
+
+
+@pytest.mark.parametrize("told", [None, "1", True, -1, 1.0, [1]], ids=repr)
+def test_no_time_that_a_worker_says_is_more_than_was_waited(told: Any) -> None:
+    assert computed({"cpu": 1500}, 60.0) == 0.0015
+    assert computed({"cpu": 10**400}, 0.25) == 0.25
+    with pytest.raises(ValueError, match="how long"):
+        computed({"cpu": told}, 1.0)
+
+
+# -- workers that nobody has any more -------------------------------------------------------------
+
+
+def test_who_abandons_for_ever_has_none_started_for_ever() -> None:
+    workers = Workers(size=1, most_deaths=1)
+    said: list[str] = []
+
+    def is_given_up() -> bool:
+        taken: list[Worker] = []
+        try:
+            workers.take(taken)
+            workers.abandon(*taken)
+        except Busy as error:
+            said.append(str(error))
+        return "no more are started" in (said or [""])[-1]
+
+    assert until(is_given_up)
+    assert workers.pids() == []
+    workers.close()
+
+
+def test_one_that_somebody_takes_while_they_are_closed_is_not_missed() -> None:
+    class Taken(SimpleQueue[Any]):
+        """The last one goes to somebody else, after it was seen."""
+
+        def empty(self) -> bool:
+            return False
+
+    workers = Workers(size=1)
+    workers._idle = Taken()
+    workers.close()
+
+
+def test_one_that_comes_back_after_they_were_closed_is_closed() -> None:
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    held = Held(workers)
+    (worker,) = held._taken
+    workers.close()
+    held.release()
+    assert worker.child._is_closed
+
+
+def test_a_worker_comes_back_when_nobody_has_what_held_it() -> None:
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    held = Held(workers)
+    with pytest.raises(Busy):
+        Held(workers)
+    del held
+    Held(workers).release()
+    workers.close()
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*Held.__del__")  # where it struck, with nothing to give back
+def test_who_is_interrupted_while_he_takes_a_worker_or_gives_it_back_loses_none() -> None:
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+
+    def work() -> None:
+        Held(workers).release()
+
+    for _ in strikes(work):
+        Held(workers).release()  # raises `Busy` where nobody has it
+    workers.close()
+
+
+# -- a system that has no more --------------------------------------------------------------------
+
+
+def test_a_worker_is_started_later_where_no_thread_could_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = Workers(size=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(3):
+            assert not workers.is_ready()
+            with pytest.raises(Busy, match="can't start new thread"):
+                Held(workers)
+    assert not workers.is_ready()
+    assert workers.wait_until_up(60)
+    workers.close()
+
+
+def test_a_worker_is_started_later_where_no_file_could_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> Any:
+        raise OSError("no space left")
+
+    workers = Workers(size=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "TemporaryFile", full)
+        workers._starting = 1
+        workers._bring_up()
+    assert workers._starting == 0
+    assert "the next one is started" in workers._start_another()
+    workers.close()
+
+
+def test_what_cannot_be_followed_without_a_thread_is_lost_and_the_next_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    followers, told = Followers(Admission(1.0, 1_000)), list[Report]()
+    following = Following(lambda: Lost("followed"), told.append, 10)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        followers.put(following)
+    assert told == [Lost("no thread can be started that follows")]
+    followers.put(following)
+    assert followers.drain(60)
+    assert told[1:] == [Lost("followed")]
+    followers.close()
+
+
+def test_what_is_in_a_json_is_taken_from_a_worker_as_it_is_here() -> None:
+    """A json is a plain object there, and has larger numbers and is deeper than anything else."""
+    node = small_node("doc: json", "- {operation: return, success: {result: doc}}", "result: json")
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    program, here = IsolatedProgram(node, workers), DirectEngine().load(node)
+    for doc in ({"id": 2**64 - 1}, [10**30, -(10**999)], nested(100), {"a": [1.5, None, True, "x"]}):
+        assert program.call({"doc": doc}) == here.call({"doc": doc})
+        assert isinstance(program.call({"doc": doc}), Returned)
+    workers.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"[" * 700 + b'"' + b'\\"' * 4_000_000, b"]" * 40_000_000, b'{"$json":"[' + b"0\\u002c" * 4_500_000 + b'0]"}'],
+    ids=["a text without an end", "nothing but ends", "commas as nobody writes them"],
+)
+def test_to_look_at_an_answer_takes_no_longer_than_to_read_it(text: bytes) -> None:
+    """By what it says, and that it comes back at all: the first took hours, the last a minute and a gigabyte."""
+    assert what_is_wrong(text) is not None
+
+
+@pytest.mark.parametrize("told", [b'{"$set":[1]}', b'{"$map":[[1,2]]}', b'{"a":{"$set":[]}}'])
+def test_an_answer_holds_no_sets_before_anybody_looked_at_their_members(told: bytes) -> None:
+    decode(told)
+    with pytest.raises(JournalError, match="has no place here"):
+        decode(told, has_sets=False)
+
+
+def test_a_disagreement_about_a_value_over_the_limits_stands() -> None:
+    _, transcript = paid()
+    found = Disagreement(
+        Difference("outcome", "result", "came to this", "to that"), None, None, transcript,
+        Returned({"result": Decimal("1" * 1001)}), None,
+    )  # fmt: skip
+    back = unpack_report(decode(message(pack_report(found))))
+    assert back == replace(found, follower=None)
+
+
+def test_the_number_of_a_child_that_somebody_else_waited_for_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = Child("tests.unit.migration.support.odd_child", "16")
+    os.kill(child.pid, signal.SIGKILL)
+    os.waitpid(child.pid, 0)
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _: killed.append(pid))
+    monkeypatch.setattr(os, "killpg", lambda pid, _: killed.append(pid))
+    child.close()
+    assert killed == []

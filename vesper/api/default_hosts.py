@@ -1,0 +1,118 @@
+"""The Host of nodes that were loaded without one: one for each configuration and process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vesper.storage.per_process import PerProcess
+
+if TYPE_CHECKING:
+    from vesper.cache.results import Results
+    from vesper.compiler import Compiled
+    from vesper.config.settings import Config
+    from vesper.engines.engine import Program
+    from vesper.engines.tiering import Tiering
+    from vesper.host.host import Host
+    from vesper.migration.router.routes import Routes
+
+_hosts: dict[tuple[int, str | None], Host] = {}
+_routes: dict[str, Routes] = {}
+"""They know of forks themselves."""
+_results: dict[str, Results] = {}
+"""They know of forks, too."""
+_lock = PerProcess(threading.Lock)
+
+
+def default_host(node_path: str) -> Host:
+    """The Host of the nearest `vesper.toml`: from the working directory upwards, or else from the node's file. Where
+    there is none, nothing is granted."""
+    from vesper.config.settings import find_config, read_config
+    from vesper.host.host import Host
+
+    found = find_config() or find_config(Path(node_path).parent)
+    name = (os.getpid(), None if found is None else str(found.resolve()))
+    with _lock.get():
+        host = _hosts.get(name)
+        if host is None or host.is_closed:
+            host = _hosts[name] = Host(None if found is None else read_config(found))
+        return host
+
+
+def default_routes(node_path: str, host: Host | None) -> Routes:
+    """What routes nodes: by the configuration of the Host, or else of the nearest `vesper.toml`."""
+    from vesper.config.settings import default_config, find_config, read_config
+    from vesper.migration.router.routes import Routes
+
+    if host is not None:
+        config: Config = host.config
+    else:
+        found = find_config() or find_config(Path(node_path).parent)
+        config = default_config(Path.cwd()) if found is None else read_config(found)
+    name = f"{config.path}|{config.folder}|{config.migrating().store}"
+    with _lock.get():
+        routes = _routes.get(name)
+        if routes is None or routes.is_closed:
+            routes = _routes[name] = Routes(config)
+        return routes
+
+
+def engine_settings(node_path: str) -> Tiering | None:
+    """When machine code is made, as the nearest `vesper.toml` says."""
+    from vesper.config.settings import find_config, read_config
+
+    found = find_config() or find_config(Path(node_path).parent)
+    return None if found is None else read_config(found).engine
+
+
+def with_results(
+    compiled: Compiled, program: Program, engine: str, host: Host | None, is_wanted: bool | None
+) -> Program:
+    """The program with its results kept, where the caller or the configuration wants that. A configuration that names
+    a node whose results cannot be kept is wrong, and says so."""
+    from vesper.config.settings import default_config, find_config, read_config
+    from vesper.effects.settings import ConfigError
+    from vesper.host.results import CachedProgram, NotKept, results_of
+
+    if host is not None:
+        config: Config = host.config
+    else:
+        found = find_config() or find_config(Path(compiled.path).parent)
+        config = default_config(Path.cwd()) if found is None else read_config(found)
+    if not is_wanted and not config.results.names(compiled.node.node_id):
+        return program
+    with _lock.get():
+        results = _results.get(name := f"{config.path}|{config.results}")
+        if results is None:
+            results = _results[name] = results_of(config.results)
+    try:
+        return CachedProgram(compiled, program, engine, results, config.results.shares_sensitive)
+    except NotKept as problem:
+        if is_wanted:
+            raise
+        raise ConfigError("cache.results.nodes", str(problem)) from None
+
+
+def results_in_use() -> list[Results]:
+    """The caches of results of this process."""
+    return list(_results.values())
+
+
+@atexit.register
+def close_routes() -> None:
+    """Tells the stores what is still to be told."""
+    for routes in list(_routes.values()):
+        routes.close()
+    _routes.clear()
+
+
+@atexit.register
+def close_hosts() -> None:
+    """Waits for what still runs in the background; what takes longer than a lease is for recovery."""
+    for (pid, _), host in list(_hosts.items()):
+        if pid == os.getpid():
+            host.close(timeout=host.config.journal.lease)
+    _hosts.clear()

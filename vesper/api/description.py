@@ -1,0 +1,100 @@
+"""What a node says of itself before it is called, as plain data that is kept with it."""
+
+from __future__ import annotations
+
+from vesper.values.typed import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from vesper.compiler import Compiled
+    from vesper.language.ir import nodes as ir
+    from vesper.values.types import Type
+
+_FACT = "api.described"
+_MARSHALLED = (type(None), bool, int, str)
+
+
+class Described(NamedTuple):
+    id: str
+    name: str
+    version: int
+    type: str
+    intent: str
+    is_hosted: bool
+    """True where somebody must perform or write down something for it."""
+    is_short: bool
+    """True where no input can make an execution long."""
+    inputs: tuple[tuple[str, str, bool, Any], ...]
+    """Name, type, whether it is required, default."""
+    outputs: tuple[tuple[str, str], ...]
+    errors: tuple[tuple[str, str], ...]
+
+
+def described(compiled: Compiled) -> Described:
+    """What is kept of it; a default that is no plain word or number is read from the node."""
+    kept: tuple[Any, ...] = compiled.kept.fact(_FACT, lambda: tuple(_described(compiled)))
+    found = Described(*kept)
+    if all(each[3] is not ... for each in found.inputs):
+        return found
+    from vesper.values.model import plain
+
+    defaults = {each.name: plain(each.default) for each in compiled.node.inputs}
+    inputs = tuple((name, type_, required, defaults[name]) for name, type_, required, _ in found.inputs)
+    return found._replace(inputs=inputs)
+
+
+def _described(compiled: Compiled) -> Described:
+    from vesper.values.node_id import split_node_id
+
+    node = compiled.node
+    parts = split_node_id(node.node_id)
+    assert parts is not None  # the checker refuses an id without a version
+    return Described(
+        node.node_id,
+        *parts,
+        node.type,
+        node.source.intent,
+        not node.is_pure() or node.grants.audit != "none",
+        _is_short(compiled),
+        tuple(map(_input, node.inputs)),
+        tuple((each.name, str(each.type)) for each in node.outputs),
+        tuple((each.name, str(each.type)) for each in node.errors),
+    )
+
+
+def _input(declared: ir.Input) -> tuple[str, str, bool, Any]:
+    from vesper.values.types import OptionalOf
+
+    is_required = declared.default is None and not isinstance(declared.type, OptionalOf)
+    default = declared.default if type(declared.default) in _MARSHALLED else ...
+    return declared.name, str(declared.type), is_required, default
+
+
+def _is_short(compiled: Compiled) -> bool:
+    """True where no input can make an execution long: nothing loops and nothing computes with a collection.
+
+    A constant does not grow, whatever its type.
+    """
+    from vesper.language.ir import nodes as ir
+    from vesper.language.ir.statements import Loop, all_statements
+
+    node = compiled.node
+    values = [each.type for each in node.inputs]
+    for each in node.expressions():
+        if not (isinstance(each, ir.Literal) or (isinstance(each, ir.Ref) and each.kind == "constant")):
+            values.append(each.type)
+    loops = any(isinstance(each, Loop) for each in all_statements(node.body))
+    return not loops and not any(map(_grows, values)) and all(map(_is_short, compiled.callees))
+
+
+def _grows(type_: Type) -> bool:
+    from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf
+
+    match type_:
+        case ArrayOf() | MapOf() | SetOf():
+            return True
+        case OptionalOf(inner):
+            return _grows(inner)
+        case Record(fields):
+            return any(_grows(each) for _, each in fields)
+        case _:
+            return type_ == JSON

@@ -1,0 +1,282 @@
+"""A caller's own objects to plain ones: dataclasses, pydantic models, members of Python enums, JSON text.
+
+In: what a caller gives, and the declared inputs. Out: dicts, lists and scalars, which every engine takes. What fits is
+decided by the engines; what does not is left as it is, for them to refuse. docs/spec/values.md is the definition: no
+method and no property of a caller's class is called.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from types import MemberDescriptorType
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from vesper.api.json_source import JsonSource, Mistake
+from vesper.values.base_types import is_a
+from vesper.values.json_forms import forms_of_json, has_names, input_of_json
+from vesper.values.json_mistake import JsonMistake
+from vesper.values.model import MAX_ENTRIES
+from vesper.values.problem import Problem, ProblemKind
+from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+
+Declared: TypeAlias = Mapping[str, Type]
+
+
+class DataclassInstance(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class PydanticModel(Protocol):
+    __pydantic_fields__: ClassVar[Any]
+
+
+Model: TypeAlias = DataclassInstance | PydanticModel
+"""For type checkers: an object that is read by its fields."""
+
+
+@dataclass(slots=True)
+class Plain:
+    """Inputs as an engine takes them."""
+
+    inputs: dict[str, object]
+    kinds: dict[str, ProblemKind] = field(default_factory=dict)
+    """What is wrong at a path where the caller's objects say more than the plain ones can."""
+    changed: bool = False
+    """Whether any of it is another object than the caller gave."""
+    source: JsonSource | None = None
+    """The JSON text that it came as."""
+    refused: Problem | None = None
+    """The one problem with a text that has no inputs at all."""
+
+    def told(self, problem: Problem) -> Problem:
+        """A problem as the engine reports it, or rather the one that stands behind it."""
+        return Problem(problem.path, self.kinds.get(problem.path, problem.kind))
+
+
+class _Twice:
+    """Stands where two keys of a map are equal only after conversion: every engine refuses it at its path."""
+
+
+# -- objects --------------------------------------------------------------------------------------
+
+
+def fields_of(given: object) -> dict[str, object] | None:
+    """The fields of a dataclass instance or a pydantic model, as they are in the instance; None for anything else."""
+    kind = type(given)
+    if is_dataclass(kind):
+        return _in_instance(given, [each.name for each in fields(kind)])
+    models = getattr(kind, "__pydantic_fields__", None) or getattr(kind, "model_fields", None)
+    if isinstance(models, dict) and all(is_a(name, str) for name in models):
+        return _in_instance(given, list(models))
+    return None
+
+
+def _in_instance(given: object, names: Sequence[str]) -> dict[str, object]:
+    try:
+        stored: Any = object.__getattribute__(given, "__dict__")
+    except AttributeError:
+        stored = {}
+    found: dict[str, object] = {}
+    for name in names:
+        if name in stored:
+            found[name] = stored[name]
+            continue
+        # Otherwise it is in a slot, or a default that the class holds. A property is neither.
+        held = next((vars(each)[name] for each in type(given).__mro__ if name in vars(each)), None)
+        if isinstance(held, MemberDescriptorType):
+            try:
+                found[name] = held.__get__(given)
+            except AttributeError:  # nothing has been put there
+                continue
+        elif held is not None and not hasattr(type(held), "__get__"):
+            found[name] = held
+    return found
+
+
+def plain_inputs(declared: Declared, given: Mapping[str, object]) -> Plain:
+    """The inputs without objects of the caller's classes. `given` is a dict, or the fields of an object."""
+    plain = Plain({})
+    plain.inputs = {
+        name: _read(declared[name], each, name, plain) if name in declared else each for name, each in given.items()
+    }
+    return plain
+
+
+def _read(type_: Type, given: object, path: str, plain: Plain) -> object:
+    match type_:
+        case OptionalOf(inner):
+            return None if given is None else _read(inner, given, path, plain)
+        case Enum():
+            return _member_text(given, plain)
+        case ArrayOf(element) if _holds_objects(element):
+            return _items(element, given, path, plain)
+        case SetOf(Enum()):
+            return _members(given, path, plain)
+        case MapOf(key, value) if _holds_objects(key) or _holds_objects(value):
+            return _entries(type_, given, path, plain)
+        case Record():
+            return _record(type_, given, path, plain)
+        case _:
+            return given
+
+
+def _holds_objects(type_: Type) -> bool:
+    """Whether a value of this type may have been given as an object that only the API knows."""
+    match type_:
+        case Record() | Enum():
+            return True
+        case OptionalOf(inner) | ArrayOf(inner) | SetOf(inner):
+            return _holds_objects(inner)
+        case MapOf(key, value):
+            return _holds_objects(key) or _holds_objects(value)
+        case _:
+            return False
+
+
+def _member_text(given: object, plain: Plain) -> object:
+    if not is_a(given, enum.Enum) or is_a(given, str):
+        return given  # a member that is a string is taken by its text
+    text = object.__getattribute__(given, "__dict__").get("_value_")
+    if not is_a(text, str):
+        return given
+    plain.changed = True
+    return text
+
+
+def _items(element: Type, given: object, path: str, plain: Plain) -> object:
+    items = _sequence(given)
+    if items is None:
+        return given
+    return [_read(element, item, f"{path}[{index}]", plain) for index, item in enumerate(items)]
+
+
+def _sequence(given: object) -> Sequence[object] | None:
+    """The items of a list or tuple, read by the base type; None for others, and for those that are too long anyway."""
+    if is_a(given, list):
+        return list(list.__iter__(given)) if list.__len__(given) <= MAX_ENTRIES else None
+    if is_a(given, tuple):
+        return tuple(tuple.__iter__(given)) if tuple.__len__(given) <= MAX_ENTRIES else None
+    return None
+
+
+def _members(given: object, path: str, plain: Plain) -> object:
+    if is_a(given, set):
+        members = list(set.__iter__(given))
+    elif is_a(given, frozenset):
+        members = list(frozenset.__iter__(given))
+    else:
+        items = _sequence(given)
+        return given if items is None else [_member_text(item, plain) for item in items]
+    if len(members) > MAX_ENTRIES:
+        return given
+    texts = [_member_text(member, plain) for member in members]
+    found = frozenset(texts)
+    if len(found) < len(texts):
+        plain.kinds[path] = ProblemKind.DUPLICATE
+        return _Twice()
+    return found
+
+
+def _entries(type_: MapOf, given: object, path: str, plain: Plain) -> object:
+    if not is_a(given, dict) or dict.__len__(given) > MAX_ENTRIES:
+        return given
+    found: dict[object, object] = {}
+    for key, value in dict.items(given):
+        text = _member_text(key, plain) if isinstance(type_.key, Enum) else key
+        if is_a(text, str):
+            text = str.__str__(text)  # looking it up must call nothing that a subclass overrides
+        if text in found:
+            plain.kinds[path] = ProblemKind.DUPLICATE
+            return _Twice()
+        shown = json.dumps(text, ensure_ascii=False) if isinstance(text, str) else str(text)
+        found[text] = _read(type_.value, value, f"{path}[{shown}]", plain)
+    return found
+
+
+def _record(type_: Record, given: object, path: str, plain: Plain) -> object:
+    found: dict[Any, object] | None
+    if is_a(given, dict):
+        found = dict(dict.items(given))
+    else:
+        found = fields_of(given)
+        if found is None:
+            return given
+        plain.changed = True
+    types = dict(type_.fields)
+    return {
+        name: _read(types[name], each, f"{path}.{name}", plain) if name in types else each
+        for name, each in found.items()
+    }
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
+    """The inputs that a JSON text has, or the one problem with it. Numbers are read from their text."""
+    decoded, mistake = _decoded(text)
+    source = JsonSource(decoded, mistake)
+    forms: object = None
+    if mistake is None:
+        try:
+            forms = forms_of_json(decoded)
+        except JsonMistake as found:
+            source.mistake = Mistake(found.offset, found.what)
+    if source.mistake is not None:
+        return Plain({}, source=source, refused=Problem("", ProblemKind.MALFORMED))
+    if not isinstance(forms, dict):
+        return Plain({}, source=source, refused=Problem("", ProblemKind.WRONG_TYPE))
+    plain = Plain({}, changed=True, source=source)
+    for name, form in forms.items():
+        if name in declared:
+            form = input_of_json(declared[name], _without_repeats(declared[name], form, name, plain))
+        plain.inputs[name] = form
+    return plain
+
+
+def _decoded(text: str | bytes | bytearray) -> tuple[str, Mistake | None]:
+    """The text, and what is wrong with bytes that are none. Read by the base types, as all that a caller gives."""
+    if is_a(text, str):
+        return str.__str__(text), None
+    assert is_a(text, bytes) or is_a(text, bytearray)
+    data = bytes(memoryview(text))
+    try:
+        return data.decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        offset = len(data[: error.start].decode("utf-8"))
+        what = f"the byte 0x{data[error.start]:02x} is not UTF-8, which JSON text is written in"
+        return data.decode("utf-8", errors="replace"), Mistake(offset, what)
+
+
+def _without_repeats(type_: Type, form: Any, path: str, plain: Plain) -> Any:
+    """The form with `_Twice` in the place of every array of pairs in which a key stands twice."""
+    match type_, form:
+        case OptionalOf(inner), _:
+            return _without_repeats(inner, form, path, plain)
+        case ArrayOf(element), list():
+            return [_without_repeats(element, item, f"{path}[{index}]", plain) for index, item in enumerate(form)]
+        case MapOf(key, value), list() if not has_names(key):
+            pairs = [item for item in form if isinstance(item, list) and len(item) == 2]
+            keys = [item[0] for item in pairs if isinstance(item[0], bool | int | str)]
+            if len(pairs) < len(form) or len(keys) < len(pairs):
+                return form  # no map at all, and refused as that
+            if len(set(keys)) < len(keys):
+                plain.kinds[path] = ProblemKind.DUPLICATE
+                return _Twice()
+            return [[name, _without_repeats(value, item, f"{path}[{name}]", plain)] for name, item in pairs]
+        case MapOf(_, value), dict():
+            return {
+                name: _without_repeats(value, item, f"{path}[{json.dumps(name, ensure_ascii=False)}]", plain)
+                for name, item in form.items()
+            }
+        case Record() as record, dict():
+            types = dict(record.fields)
+            return {
+                name: _without_repeats(types[name], item, f"{path}.{name}", plain) if name in types else item
+                for name, item in form.items()
+            }
+        case _:
+            return form

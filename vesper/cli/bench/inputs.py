@@ -1,0 +1,71 @@
+"""What `vesper bench` calls a node with: a file of JSON, or the node's own cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vesper.compiler import Compiled
+from vesper.language.check.cases import Case
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.values.json_forms import forms_of_json, input_of_json
+from vesper.values.json_mistake import JsonMistake, place_at
+
+
+def read_file(compiled: Compiled, file: Path) -> list[dict[str, Any]]:
+    """Every object of inputs in the file; numbers with a point are decimals, exactly as they stand."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise click.UsageError(
+            f"--input {file}: there is no such file; it holds the inputs as JSON, an object or an array of objects"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--input {file}: {error}") from None
+    if file.suffix == ".jsonl":
+        lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+        found = [_parsed(file, line, number) for number, line in lines]
+    else:
+        parsed = _parsed(file, text, 1)
+        found = parsed if isinstance(parsed, list) else [parsed]
+    if not found:
+        raise click.UsageError(f"--input {file}: it holds no inputs")
+    types = {each.name: each.type for each in compiled.node.inputs}
+    inputs = []
+    for position, each in enumerate(found, start=1):
+        if not isinstance(each, dict):
+            raise click.UsageError(f"--input {file}: input {position} must be a JSON object")
+        try:
+            inputs.append(
+                {name: input_of_json(types[name], form) if name in types else form for name, form in each.items()}
+            )
+        except ValueError as error:
+            raise click.UsageError(f"--input {file}: input {position}: {error}") from None
+    return inputs
+
+
+def _parsed(file: Path, text: str, first_line: int) -> object:
+    try:
+        return forms_of_json(text)
+    except JsonMistake as mistake:
+        place = place_at(text, mistake.offset)
+        where = f"{file}:{place.line + first_line - 1}:{place.column}"
+        raise click.UsageError(f"--input {where}: {mistake.what}") from None
+
+
+def cases_that_return(compiled: Compiled, wanted: str | None) -> list[Case]:
+    """The cases that end with outputs; or the one of this name."""
+    node_id = compiled.node.node_id
+    names = [each.name for each in compiled.cases]
+    if wanted is not None:
+        found = [each for each in compiled.cases if each.name == wanted]
+        if not found:
+            hint = did_you_mean(wanted, names) or (f"the cases are {', '.join(names)}" if names else "it has no cases")
+            raise click.UsageError(f"{node_id} has no case `{wanted}`; {hint}")
+        return found
+    found = [each for each in compiled.cases if each.expect is not None]
+    if not found:
+        raise click.UsageError(f"{node_id} has no case that returns: give inputs with --input FILE")
+    return found

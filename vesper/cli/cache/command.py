@@ -1,0 +1,112 @@
+"""`vesper cache`: what the caches hold and count, and emptying them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vesper.cli.exits import WRONG_INPUT
+
+if TYPE_CHECKING:
+    from vesper.config.result_cache import ResultSettings
+
+_TITLES = {
+    "l1": "L1, machine code (of this process)",
+    "l2": "L2, nodes on disk (all processes)",
+    "l3": "L3, results",
+}
+_level = click.option(
+    "--level",
+    "levels",
+    type=click.Choice(("l1", "l2", "l3")),
+    multiple=True,
+    help="Only this level; may be given several times. Without it, all.",
+)
+_config = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The vesper.toml with [cache.results]; the nearest upwards, unless said.",
+)
+_format = click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+
+
+@click.group("cache")
+def command() -> None:
+    """See what the caches hold and how often they help, and empty them.
+
+    L1 is machine code, in the memory of a process. L2 is checked and generated nodes, in the user's own folder
+    (VESPER_CACHE says which, or off). L3 is results of the nodes that [cache.results] of vesper.toml names, in memory
+    and in Redis. Nothing is lost by emptying one: all of it is worked out again.
+    """
+
+
+@command.command()
+@_level
+@_config
+@_format
+def stats(levels: tuple[str, ...], config: Path | None, style: str) -> None:
+    """Entries, bytes, bounds, hits, misses and evictions of each level."""
+    from vesper.api.caches import cache_stats
+
+    found = {name: each for name, each in cache_stats(_settings(config)).items() if not levels or name in levels}
+    if style == "json":
+        click.echo(json.dumps(found, indent=2))
+        return
+    for number, (name, each) in enumerate(found.items()):
+        if number:
+            click.echo()
+        click.echo(_TITLES[name])
+        for key, value in each.items():
+            click.echo(f"  {key.replace('_', ' '):<16} {_shown(key, value)}")
+
+
+@command.command()
+@_level
+@_config
+@_format
+def clear(levels: tuple[str, ...], config: Path | None, style: str) -> None:
+    """Empty the caches. What other processes have in their memory stays there."""
+    from vesper.api.caches import LEVELS, clear_caches
+    from vesper.cache.results import SharedAway
+    from vesper.compiler.node_cache import cache_path
+    from vesper.repository.locate import FOLDER
+
+    try:
+        removed = clear_caches(levels or LEVELS, _settings(config))
+    except SharedAway as why:
+        click.echo(f"the shared results were not removed: {why}", err=True)
+        raise SystemExit(WRONG_INPUT) from None
+    if not levels or "l2" in levels:
+        checked = cache_path(Path(FOLDER))
+        if checked is not None and checked.is_file():
+            checked.unlink()
+            removed["l2"] += 1
+    if style == "json":
+        click.echo(json.dumps(removed))
+        return
+    for name, count in removed.items():
+        click.echo(f"{_TITLES[name]}: {count:,} removed")
+
+
+def _shown(key: str, value: Any) -> str:
+    if key.endswith("bytes") and isinstance(value, int):
+        return f"{value:,} ({value / (1 << 20):.1f} MiB)"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _settings(config: Path | None) -> ResultSettings | None:
+    from vesper.config.settings import find_config, read_config
+    from vesper.effects.settings import ConfigError
+
+    found = config or find_config()
+    if found is None:
+        return None
+    try:
+        return read_config(found).results
+    except ConfigError as problem:
+        raise click.ClickException(str(problem)) from None

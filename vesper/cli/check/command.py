@@ -1,0 +1,194 @@
+"""`vesper check`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vesper import __version__
+from vesper.cli.exits import FINE, WRONG_INPUT
+from vesper.cli.load_node import find_nodes, no_cache_option, nodes_option, print_diagnostics
+from vesper.compiler.check_files import check_files
+from vesper.compiler.check_result import Checked
+from vesper.compiler.node_cache import NodeCache, cache_path
+from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.repository.names import Names
+
+if TYPE_CHECKING:
+    from vesper.cli.check.fixing import Applied
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One file: what is wrong with it, and what `--fix` did before that was asked."""
+
+    source: SourceFile
+    diagnostics: tuple[Diagnostic, ...]
+    is_wrong: bool
+    node_id: tuple[str, Span] | None
+    applied: tuple[Applied, ...] = ()
+    fixable: int = 0
+
+
+@click.command("check")
+@click.argument("paths", nargs=-1)
+@nodes_option
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["full", "concise", "json", "sarif"]),
+    default="full",
+    show_default=True,
+    help="For people, for a log, for a program, or for a code host. The last two go to standard output.",
+)
+@click.option("--fix", is_flag=True, help="Repair what can only be meant in one way, then check again.")
+@no_cache_option
+def command(paths: tuple[str, ...], root: Path, style: str, fix: bool, no_cache: bool) -> None:
+    """Check nodes and say what is wrong with them.
+
+    PATHS are files, folders or node names; without any, every node under --nodes is checked. What was checked before
+    and has not changed is remembered in .vesper/cache, beside the folder of nodes. `vesper explain CODE` says more
+    about a diagnostic.
+    """
+    files = find_nodes(paths, root)
+    if not files:
+        raise click.UsageError("there are no .vsp files here")
+    all_found: list[_Found] = []
+    where = None if no_cache else cache_path(root)
+    names = Names()
+    with nullcontext() if where is None else NodeCache(where) as cache:
+        for checked in check_files(files, cache):
+            found = _repaired(checked) if fix and checked.is_wrong else _with_fixes(checked)
+            found = _with_names(found, names)
+            if style in ("full", "concise"):
+                _print_applied(found.applied)
+                print_diagnostics(found.source, found.diagnostics, style)
+                found = replace(found, source=SourceFile(found.source.path, ""))  # shown; nobody needs its text again
+            all_found.append(found)
+    if style in ("full", "concise"):
+        click.echo(_summary(all_found))
+    else:
+        shown = _json(all_found, fix) if style == "json" else _sarif(all_found)
+        click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+    sys.exit(WRONG_INPUT if any(found.is_wrong for found in all_found) else FINE)
+
+
+def _with_names(found: _Found, names: Names) -> _Found:
+    """The same with what is to be said about the id and the name of the file. It depends on other files, so no cache
+    has it; and a cache that had nothing to say gave no text to point at."""
+    if found.node_id is None:
+        return found
+    path = Path(found.source.path)
+    problems = names.problems(path, *found.node_id)
+    if not problems:
+        return found
+    source = found.source if found.source.text else SourceFile(found.source.path, _text(path))
+    diagnostics = sorted((*found.diagnostics, *problems), key=lambda each: each.primary.span.start)
+    is_wrong = found.is_wrong or any(each.severity is Severity.ERROR for each in problems)
+    return replace(found, source=source, diagnostics=tuple(diagnostics), is_wrong=is_wrong)
+
+
+def _text(path: Path) -> str:
+    """What the file holds now; nothing if that has become no text meanwhile."""
+    from vesper.compiler.reading import NotText, read_bytes, text_of
+
+    try:
+        return text_of(read_bytes(path))
+    except (OSError, NotText):
+        return ""
+
+
+# -- fixes: loaded only for a file that has errors ------------------------------------------------
+
+
+def _with_fixes(checked: Checked) -> _Found:
+    if not checked.is_wrong:
+        return _Found(checked.source, checked.diagnostics, False, checked.node_id)
+    from vesper.cli.check.fixing import safe_fixes, with_proved_fixes
+
+    diagnostics = with_proved_fixes(checked.source, checked.diagnostics)
+    fixable = len(safe_fixes(diagnostics))
+    return _Found(checked.source, diagnostics, checked.is_wrong, checked.node_id, fixable=fixable)
+
+
+def _repaired(checked: Checked) -> _Found:
+    from vesper.cli.check.fixing import repair_file
+    from vesper.language.syntax.declared_id import declared_id
+
+    path = Path(checked.source.path)
+    try:
+        repaired = repair_file(path, checked.source, checked.diagnostics)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror or type(error).__name__}") from None
+    node_id = declared_id(repaired.source.text)
+    return _Found(repaired.source, repaired.diagnostics, repaired.is_wrong, node_id, repaired.applied)
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+def _print_applied(applied: tuple[Applied, ...]) -> None:
+    for each in applied:
+        click.echo(f"{each.path}:{each.line}:{each.column}: fixed[{each.code}] {each.description}", err=True)
+
+
+def _summary(all_found: list[_Found]) -> str:
+    wrong = sum(found.is_wrong for found in all_found)
+    warnings = _counts(all_found)[Severity.WARNING]
+    applied = sum(len(found.applied) for found in all_found)
+    fixable = sum(found.fixable for found in all_found)
+    parts = [f"{_number(len(all_found), 'node')} checked", f"{wrong} with errors"]
+    parts += [_number(warnings, "warning")] if warnings else []
+    parts += [f"{_number(applied, 'fix', 'fixes')} applied"] if applied else []
+    parts += [f"{_number(fixable, 'fix', 'fixes')} available with --fix"] if fixable else []
+    return ", ".join(parts)
+
+
+def _number(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def _counts(all_found: list[_Found]) -> Counter[Severity]:
+    return Counter(diagnostic.severity for found in all_found for diagnostic in found.diagnostics)
+
+
+# -- JSON and SARIF -------------------------------------------------------------------------------
+
+
+def _json(all_found: list[_Found], fix: bool) -> dict[str, Any]:
+    from vesper.language.diagnostics.render.json import render_json
+
+    counts = _counts(all_found)
+    shown: dict[str, Any] = {
+        "files": len(all_found),
+        "errors": counts[Severity.ERROR],
+        "warnings": counts[Severity.WARNING],
+        "diagnostics": [render_json(found.source, each) for found in all_found for each in found.diagnostics],
+    }
+    if fix:
+        shown["fixed"] = [
+            {
+                "code": each.code,
+                "path": each.path,
+                "line": each.line,
+                "column": each.column,
+                "description": each.description,
+            }
+            for found in all_found
+            for each in found.applied
+        ]
+    return shown
+
+
+def _sarif(all_found: list[_Found]) -> dict[str, Any]:
+    from vesper.language.diagnostics.render.sarif import render_sarif
+
+    return render_sarif(((found.source, each) for found in all_found for each in found.diagnostics), __version__)

@@ -1,0 +1,113 @@
+"""Fixes proved and applied: from what a check found in a file to a repaired file.
+
+A fix that its text calls safe is believed only after the repaired node has been checked: if an error is left on a line
+that it changed, it counts as a suggestion and is not applied. Only `repair_file` writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vesper.cli.write_file import replace_text
+from vesper.compiler import compile_source
+from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
+from vesper.language.diagnostics.fix import Edit, Fix, Safety, apply_edits, can_be_applied_together
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.syntax.repairs import with_fix
+
+_MAX_ROUNDS = 100
+"""YAML stops at its first error, so a file may take a round for each; this many are enough for anybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A fix that was made, and where."""
+
+    code: str
+    path: str
+    line: int
+    column: int
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A file after its fixes: what it says now and what is still wrong with it."""
+
+    source: SourceFile
+    diagnostics: tuple[Diagnostic, ...]
+    is_wrong: bool
+    applied: tuple[Applied, ...]
+
+
+def with_proved_fixes(source: SourceFile, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics with their fixes; safe is only what a check of the repaired node has confirmed."""
+    found = [with_fix(source, diagnostic) for diagnostic in diagnostics]
+    proved = _proved(source, [each.fix for each in found if each.fix and each.fix.safety is Safety.SAFE])
+    return tuple(each if each.fix is None or each.fix in proved else _doubted(each, each.fix) for each in found)
+
+
+def _doubted(diagnostic: Diagnostic, fix: Fix) -> Diagnostic:
+    return replace(diagnostic, fix=replace(fix, safety=Safety.SUGGESTED))
+
+
+def safe_fixes(diagnostics: Iterable[Diagnostic]) -> list[Fix]:
+    """The different fixes that may be applied; two diagnostics may share one (`&&`)."""
+    fixes = (diagnostic.fix for diagnostic in diagnostics)
+    return list(dict.fromkeys(fix for fix in fixes if fix is not None and fix.safety is Safety.SAFE))
+
+
+def repair_file(path: Path, source: SourceFile, diagnostics: Sequence[Diagnostic]) -> Repaired:
+    """Apply the safe fixes, round after round, and write the file if that changed it."""
+    before = source
+    applied: list[Applied] = []
+    found = with_proved_fixes(source, diagnostics)
+    is_wrong = _has_errors(found)
+    for _ in range(_MAX_ROUNDS):
+        fixes = safe_fixes(found)
+        if not fixes:
+            break
+        for fix in fixes:
+            code = next(each.code.number for each in found if each.fix == fix)
+            line, column = source.position(fix.edits[0].span.start)
+            applied.append(Applied(code, source.path, line, column, fix.description))
+        source = SourceFile(source.path, apply_edits(source.text, _edits(fixes)))
+        compiled, bag = compile_source(source)
+        is_wrong = compiled is None
+        found = with_proved_fixes(source, bag.sorted())
+    if source.text != before.text:
+        replace_text(path, source.text)
+    return Repaired(source, found, is_wrong, tuple(applied))
+
+
+def _proved(source: SourceFile, fixes: list[Fix]) -> list[Fix]:
+    """The fixes that can be made together and leave no error on the lines that they change."""
+    kept: list[Fix] = []
+    for fix in dict.fromkeys(fixes):
+        if can_be_applied_together(_edits([*kept, fix])):
+            kept.append(fix)
+    while kept:
+        _, bag = compile_source(SourceFile(source.path, apply_edits(source.text, _edits(kept))))
+        after = bag.source
+        wrong = {after.position(each.primary.span.start)[0] for each in bag.sorted() if each.severity is Severity.ERROR}
+        good = [fix for fix in kept if not wrong & _judged_lines(source, fix)]
+        if len(good) == len(kept):
+            break
+        kept = good
+    return kept
+
+
+def _judged_lines(source: SourceFile, fix: Fix) -> set[int]:
+    """The lines on which an error speaks against the fix. Not where it only indents: what it does has been read back
+    already, and the rest of such a line is not its business."""
+    return {source.position(edit.span.start)[0] for edit in fix.edits if edit.replacement.strip()}
+
+
+def _edits(fixes: Iterable[Fix]) -> list[Edit]:
+    return [edit for fix in fixes for edit in fix.edits]
+
+
+def _has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    return any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics)

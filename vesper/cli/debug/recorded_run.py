@@ -1,0 +1,40 @@
+"""A recorded run for `vesper debug --trace`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from vesper.cli.journal.open_journal import missing_file, settings_of
+from vesper.effects.settings import ConfigError
+from vesper.engines.engine import EngineUnavailable
+from vesper.host.performers import Performers
+from vesper.journal.errors import JournalError
+from vesper.trace.library import Traces
+from vesper.trace.model import Trace, TraceError
+from vesper.trace.store import TraceStore
+
+
+def find_trace(wanted: str, config: Path | None, reveals: bool) -> Trace:
+    """The trace of an id, of the start of one, or of a file. Looking creates and performs nothing. A sensitive one is
+    debugged only by who says so: every value of it would be on the screen."""
+    trace = _found(wanted, config)
+    if trace.is_sensitive and not reveals:
+        raise click.ClickException(f"trace {trace.trace_id} is sensitive: --reveal shows what it holds")
+    return trace
+
+
+def _found(wanted: str, config: Path | None) -> Trace:
+    try:
+        settings = settings_of(config, None)
+        performers = Performers(replace(settings, modules=()), {})
+        journal = None if missing_file(settings) is not None else performers.open_journal()
+        try:
+            return Traces(TraceStore(settings.tracing(), performers.key_ring()), journal).find(wanted)
+        finally:
+            if journal is not None:
+                journal.close()
+    except (TraceError, JournalError, ConfigError, EngineUnavailable) as problem:
+        raise click.ClickException(str(problem)) from None

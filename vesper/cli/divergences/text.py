@@ -1,0 +1,270 @@
+"""Divergences, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vesper.cli.journal.text import moment_json, number, table, time_text
+from vesper.cli.migrate.open_store import short_epoch
+from vesper.cli.output.value_lines import WIDTH, value_lines
+from vesper.journal.errors import JournalError
+from vesper.migration.compare.divergence import Divergence, Exemplar
+from vesper.values.model import printable, show
+
+if TYPE_CHECKING:
+    from vesper.migration.compare.shrinking import Shrunk
+    from vesper.migration.compare.transcript import Transcript
+    from vesper.migration.stores.store import NodeKey
+
+_WIDEST = 48
+"""Columns of one answer where two stand side by side; what is longer is cut, and `--format json` has all of it."""
+_KINDS = {
+    "outcome": "they answer differently",
+    "value": "a value on the way differs",
+    "request": "they ask for different things",
+    "path": "they take different paths",
+    "fault": "an engine breaks",
+    "noise": "an engine differs from itself",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    key: NodeKey
+    divergence: Divergence
+    is_current: bool
+    """In the epoch of its node that was written last."""
+
+
+# -- list -----------------------------------------------------------------------------------------
+
+
+def list_lines(listed: Sequence[Listed]) -> list[str]:
+    """A table, with a heading."""
+    rows = [["fingerprint", "node", "where", "kind", "times", "last seen", "status"]]
+    for each in listed:
+        found = each.divergence
+        rows.append(
+            [
+                printable(found.fingerprint),
+                printable(found.node),
+                _cut(found.where),
+                found.kind,
+                f"{found.count:,}",
+                time_text(found.last_us),
+                found.status if each.is_current else f"{found.status}, epoch {short_epoch(each.key.epoch)}",
+            ]
+        )
+    return table(rows)
+
+
+def list_json(listed: Listed) -> dict[str, Any]:
+    return {**_about(listed.key, listed.divergence), "is_current": listed.is_current}
+
+
+def _about(key: NodeKey, found: Divergence) -> dict[str, Any]:
+    return {
+        "fingerprint": found.fingerprint,
+        "node": found.node,
+        "epoch": key.epoch,
+        "kind": found.kind,
+        "where": found.where,
+        "path": found.path or None,
+        "engines": list(found.engines),
+        "odd": found.odd,
+        "count": found.count,
+        "first": moment_json(found.first_us),
+        "last": moment_json(found.last_us),
+        "status": found.status,
+        "closed_by": found.closed_by,
+        "closed_why": found.closed_why,
+        "has_small": found.small is not None,
+    }
+
+
+# -- show -----------------------------------------------------------------------------------------
+
+
+def show_lines(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> list[str]:
+    times = "once" if found.count == 1 else f"{found.count:,} times"
+    seen = f"{times}, last {time_text(found.last_us)}"
+    if found.first_us != found.last_us:
+        seen = f"{times}, from {time_text(found.first_us)} to {time_text(found.last_us)}"
+    rows = [
+        ["node", f"{printable(found.node)}, epoch {short_epoch(key.epoch)}"],
+        ["where", f"{printable(found.where)}: {_KINDS[found.kind]}"],
+        *([["odd one out", printable(found.odd)]] if found.odd else []),
+        ["seen", seen],
+        ["status", _status(found)],
+        *([["path", printable(found.path)]] if found.path else []),
+    ]
+    lines = [f"divergence {printable(found.fingerprint)}", *(f"  {each}" for each in table(rows))]
+    lines += textwrap.wrap("; ".join(path_words), WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 10)
+    for exemplar in found.exemplars:
+        lines += ["", *_exemplar_lines(exemplar, found.engines)]
+    if found.count > len(found.exemplars):
+        lines += ["", f"{len(found.exemplars)} of {found.count:,} executions are kept"]
+    if found.small is not None:
+        lines += ["", "the smallest case", *_indented(found.small)]
+    elif found.kind != "noise":
+        is_sealed = any(each.inputs is None and not each.left_out for each in found.exemplars)
+        is_of_function = ":" in found.engines[0]
+        more = " --reveal" * is_sealed + " --against MODULE:FUNCTION" * is_of_function
+        command = f"vesper divergences shrink {printable(found.fingerprint)}{more}"
+        lines += ["", f"`{command}` makes the smallest case of it"]
+    return lines
+
+
+def _status(found: Divergence) -> str:
+    if found.status == "open":
+        return "open"
+    return f"closed by {printable(found.closed_by or '?')}: {printable(found.closed_why or '')}"
+
+
+def _exemplar_lines(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
+    lines = [f"execution {printable(exemplar.execution)}, {time_text(exemplar.at_us)}"]
+    transcript, problem = _transcript(exemplar)
+    if transcript is not None:
+        lines += ["  inputs", *(value_lines(dict(transcript.inputs), "    ") or ["    none"])]
+        lines += [f"  began    {time_text(_us(transcript), 6)}"] if transcript.now is not None else []
+        answers = {
+            each.request.path: show(each.value) if each.failure is None else f"failed {each.failure}"
+            for each in transcript.exchanges
+        }
+        lines += ["  effects answered", *value_lines(answers, "    ")] if answers else []
+    else:
+        lines.append(f"  {problem}")
+    return [*lines, "  answers", *_side_by_side(exemplar, engines)]
+
+
+def _us(transcript: Transcript) -> int:
+    assert transcript.now is not None
+    return int(transcript.now.timestamp() * 1_000_000)
+
+
+def _transcript(exemplar: Exemplar) -> tuple[Transcript | None, str]:
+    """The execution, or why it is not there."""
+    from vesper.migration.compare.divergence_record import transcript_in
+
+    try:
+        found = transcript_in(exemplar)
+    except (ValueError, KeyError, TypeError, JournalError) as error:
+        return None, f"what was kept of it cannot be read: {printable(str(error))}"
+    if found is not None:
+        return found, ""
+    if exemplar.left_out:
+        return None, f"its inputs and answers are not kept: {number(exemplar.left_out, 'byte')} were too many"
+    return None, "its inputs and answers are not kept here: the node is sensitive, and the journal has them"
+
+
+def _side_by_side(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
+    """Both answers, a value a line; `*` where they differ, and where they say so."""
+    leader, follower = (_parts(each) for each in (exemplar.leader, exemplar.follower))
+    names = list(dict.fromkeys((*leader, *follower)))
+    rows = [["", "", *map(printable, engines)]]
+    for name in names:
+        left, right = leader.get(name), follower.get(name)
+        is_marked = left != right and (len(leader) > 1) == (len(follower) > 1)
+        rows.append(["*" if is_marked else "", name, _cut(left or ""), _cut(right or "")])
+    return [f"    {line}" for line in table(rows)]
+
+
+def _parts(words: str) -> dict[str, str]:
+    """What was said of an answer, line by line: how it ended, and its values by name."""
+    ending, *lines = words.split("\n")
+    found = {"": printable(ending)}
+    for line in lines:
+        name, equals, value = line.partition(" = ")
+        found[printable(name)] = printable(value) if equals else ""
+    return found
+
+
+def _cut(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 1]}…"
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {printable(line)}".rstrip() for line in text.rstrip("\n").split("\n")]
+
+
+def show_json(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> dict[str, Any]:
+    return {
+        **_about(key, found),
+        "path_words": list(path_words),
+        "exemplars": [_exemplar_json(each) for each in found.exemplars],
+        "small": found.small,
+    }
+
+
+def _exemplar_json(exemplar: Exemplar) -> dict[str, Any]:
+    """With the values as the journal spells them (`{"$decimal": "1.50"}`), so that nothing is lost."""
+    return {
+        "execution": exemplar.execution,
+        "at": moment_json(exemplar.at_us),
+        "inputs": None if exemplar.inputs is None else json.loads(exemplar.inputs),
+        "now": exemplar.now,
+        "records": None if exemplar.records is None else json.loads(exemplar.records),
+        "leader": exemplar.leader,
+        "follower": exemplar.follower,
+        "left_out_bytes": exemplar.left_out,
+    }
+
+
+# -- shrink ---------------------------------------------------------------------------------------
+
+
+def shrunk_lines(found: Divergence, small: Shrunk, saved: Path | None) -> list[str]:
+    """The case, what each engine says to it, and where it is kept."""
+    from vesper.cli.output.outcomes import one_line
+
+    node = small.compiled.node
+    size = f"{number(small.size_before, 'byte')} became {small.size:,} in {small.tries:,} tries"
+    lines = [
+        f"{printable(found.fingerprint)}: {size}"
+        + ("" if small.is_finished else "; the time was over, it may get smaller"),
+        "",
+        *_indented(small.case),
+        "",
+        f"{printable(small.difference.where)}: {_KINDS[small.difference.kind]}",
+    ]
+    if small.difference.kind == "request":
+        asked = (small.difference.leader, small.difference.follower)
+        lines += value_lines(dict(zip(found.engines, asked, strict=True)))
+    else:
+        lines += value_lines({name: one_line(node, each.outcome) for name, each in small.found.answers.items()})
+    lines += [f"  odd one out: {printable(small.odd)}"] if small.odd else []
+    if small.fingerprint != found.fingerprint:
+        lines.append(
+            "note: run again with every step watched, they differ as said here; on traffic it was seen otherwise"
+        )
+    where = "not saved: the node is sensitive; --save says where" if saved is None else f"saved as {saved.as_posix()}"
+    return [*lines, "", where]
+
+
+def shrunk_json(found: Divergence, small: Shrunk, saved: Path | None) -> dict[str, Any]:
+    from vesper.cli.output.outcomes import json_value, outcome_json
+
+    node = small.compiled.node
+    types = {each.name: each.type for each in node.inputs}
+    return {
+        "fingerprint": found.fingerprint,
+        "node": found.node,
+        "kind": small.difference.kind,
+        "where": small.difference.where,
+        "is_same_fingerprint": small.fingerprint == found.fingerprint,
+        "inputs": {name: json_value(value, types.get(name)) for name, value in small.found.inputs.items()},
+        "answers": {name: outcome_json(node, each.outcome) for name, each in small.found.answers.items()},
+        "odd": small.odd,
+        "case": small.case,
+        "saved": None if saved is None else saved.as_posix(),
+        "bytes_before": small.size_before,
+        "bytes": small.size,
+        "tries": small.tries,
+        "is_finished": small.is_finished,
+    }

@@ -1,0 +1,194 @@
+"""`vesper fmt`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
+from vesper.cli.load_node import find_nodes, nodes_option, print_diagnostics
+from vesper.cli.write_file import replace_text
+from vesper.compiler.reading import MAX_BYTES, NotText, read_bytes, text_of
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.syntax.format.formatter import FormatFault, format_source
+
+STDIN = "-"
+
+
+@click.command("fmt")
+@click.argument("paths", nargs=-1)
+@nodes_option
+@click.option("--check", is_flag=True, help="Write nothing; list what would change, and end with 1 if there is any.")
+@click.option("--diff", is_flag=True, help="Write nothing; print what would change.")
+def command(paths: tuple[str, ...], root: Path, check: bool, diff: bool) -> None:
+    """Lay out the text of nodes in the one way; what they say does not change.
+
+    PATHS are files, folders or node names, or - for standard input to standard output; without any, every node under
+    --nodes is formatted.
+    """
+    run = _Run(check, diff)
+    if STDIN in paths:
+        if len(paths) > 1:
+            raise click.UsageError("- stands for standard input; it cannot be combined with other paths")
+        run.stdin()
+    else:
+        files = find_nodes(paths, root)
+        if not files:
+            raise click.UsageError("there are no .vsp files here")
+        for path in files:
+            run.file(path)
+        run.summary()
+    sys.exit(run.exit_code)
+
+
+class _Run:
+    """One call of the command: what it was asked to do, and what came of it so far."""
+
+    def __init__(self, check: bool, diff: bool) -> None:
+        self._check = check
+        self._diff = diff
+        self._changed = self._unchanged = self._wrong = 0
+        self._fault = False
+
+    @property
+    def exit_code(self) -> int:
+        if self._fault:
+            return OUR_BUG
+        return WRONG_INPUT if self._wrong or (self._check and self._changed) else FINE
+
+    def stdin(self) -> None:
+        shown = "<stdin>"
+        texts = self._texts(shown, sys.stdin.buffer.read(MAX_BYTES + 1))
+        if texts is None:
+            return
+        before, after = texts
+        if not self._check and not self._diff:
+            sys.stdout.buffer.write(after.encode("utf-8"))
+            sys.stdout.buffer.flush()
+        elif before != after:
+            self._show(shown, before, after)
+
+    def file(self, path: Path) -> None:
+        shown = path.as_posix()
+        try:
+            data = read_bytes(path)
+        except OSError as error:
+            self._unreadable(shown, error.strerror or type(error).__name__)
+            return
+        texts = self._texts(shown, data)
+        if texts is None:
+            return
+        before, after = texts
+        if before == after:
+            return
+        if self._check or self._diff:
+            self._show(shown, before, after)
+            return
+        try:
+            replace_text(path, after)
+        except OSError as error:
+            self._changed -= 1
+            self._wrong += 1
+            click.echo(f"error: {shown} cannot be written: {error.strerror or type(error).__name__}", err=True)
+        else:
+            click.echo(f"formatted {shown}")
+
+    def summary(self) -> None:
+        verb = "would be formatted" if self._check or self._diff else "formatted"
+        text = f"{self._changed} file{'s' if self._changed != 1 else ''} {verb}, {self._unchanged} unchanged"
+        click.echo(text + (f", {self._wrong} with errors" if self._wrong else ""), err=self._diff)
+
+    def _texts(self, shown: str, data: bytes) -> tuple[str, str] | None:
+        """The text as it is and as it should be; None, and said why, when there is no answer."""
+        try:
+            text = text_of(data)
+        except NotText as reason:
+            self._unreadable(shown, str(reason))
+            return None
+        return self._formatted(SourceFile(shown, text))
+
+    def _formatted(self, source: SourceFile) -> tuple[str, str] | None:
+        before = source.text
+        bag = DiagnosticBag(source)
+        try:
+            after = format_source(bag)
+        except FormatFault as fault:
+            self._fault = True
+            self._wrong += 1
+            click.echo(f"error: {fault}; it is left as it is", err=True)
+            click.echo("This is a bug in Vesper, not in your node. Please report it with the file.", err=True)
+            return None
+        if after is None:
+            self._wrong += 1
+            print_diagnostics(bag.source, bag.sorted(), "full")
+            return None
+        if before == after:
+            self._unchanged += 1
+        else:
+            self._changed += 1
+        return before, after
+
+    def _unreadable(self, shown: str, reason: str) -> None:
+        from vesper.compiler.pipeline import unreadable
+
+        self._wrong += 1
+        _, bag = unreadable(shown, reason)
+        print_diagnostics(bag.source, bag.sorted(), "full")
+
+    def _show(self, shown: str, before: str, after: str) -> None:
+        if self._check:
+            click.echo(f"would format {shown}", err=self._diff)
+        if self._diff:
+            for line in _difference(shown, before, after):
+                click.echo(line, nl=False)
+
+
+def _difference(shown: str, before: str, after: str) -> Iterator[str]:
+    """A unified diff.
+
+    Lines that are not blank correspond one to one, so nothing has to be searched for; `difflib` by itself takes time
+    that grows with the square of the file.
+    """
+    old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
+    matcher = difflib.SequenceMatcher(None, [""], [""])
+    matcher.opcodes = _opcodes(old, new)  # type: ignore[attr-defined]
+    yield f"--- {shown}\n+++ {shown}\n"
+    for group in matcher.get_grouped_opcodes():
+        (_, old_start, _, new_start, _), (_, _, old_end, _, new_end) = group[0], group[-1]
+        yield f"@@ -{_extent(old_start, old_end)} +{_extent(new_start, new_end)} @@\n"
+        for tag, i, i_end, j, j_end in group:
+            yield from (_diff_line(" " if tag == "equal" else "-", line) for line in old[i:i_end])
+            yield from (_diff_line("+", line) for line in new[j:j_end] if tag != "equal")
+
+
+def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
+    """What `SequenceMatcher.get_opcodes` returns."""
+    found: list[tuple[str, int, int, int, int]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        blank_old = i < len(old) and not old[i].strip()
+        blank_new = j < len(new) and not new[j].strip()
+        i_next = i + (i < len(old) and not (blank_new and not blank_old))
+        j_next = j + (j < len(new) and not (blank_old and not blank_new))
+        tag = "equal" if i_next > i and j_next > j and old[i] == new[j] else "replace"
+        if found and found[-1][0] == tag:
+            found[-1] = (tag, found[-1][1], i_next, found[-1][3], j_next)
+        else:
+            found.append((tag, i, i_next, j, j_next))
+        i, j = i_next, j_next
+    return found
+
+
+def _extent(start: int, end: int) -> str:
+    size = end - start
+    return f"{start + 1 if size else start}" + (f",{size}" if size != 1 else "")
+
+
+def _diff_line(sign: str, line: str) -> str:
+    return sign + line if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"

@@ -1,0 +1,91 @@
+"""Executions taken to their end by a command: on a Host that does what it is told, and nothing else on its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
+from vesper.cli.journal.resolve import compiled_of
+from vesper.cli.journal.text import words
+from vesper.cli.output.outcomes import outcome_lines
+from vesper.compiler import Compiled
+from vesper.config.settings import Config
+from vesper.effects.settings import ConfigError
+from vesper.engines.engine import EngineUnavailable
+from vesper.engines.outcome import DeclaredError, EngineFault, Failed, Outcome, Returned
+from vesper.engines.registry import ENGINES
+from vesper.host.auditing import result_of
+from vesper.host.host import Host, Recovered
+from vesper.host.plans import MachineConflict, plans_of
+from vesper.journal.journal import NotTaken, Recorded, Summary
+from vesper.values.model import printable
+
+
+def quiet_host(settings: Config, finishes: bool) -> Host:
+    """A Host that finishes what it is told to, and nothing else on its own. Where it finishes nothing, the
+    application's own effects are not needed."""
+    quiet = replace(settings, recovery=replace(settings.recovery, enabled=False))
+    return Host(quiet if finishes else replace(quiet, modules=()))
+
+
+def check_can_finish(settings: Config, otherwise: str) -> None:
+    """Without grants every execution would end as denied, for good."""
+    if settings.path is None:
+        raise click.ClickException(
+            "there is no vesper.toml from here upwards: nothing is granted, and an execution that is finished without "
+            f"grants ends as denied. Name it with --config; {otherwise}"
+        )
+
+
+def check_equipped(host: Host, compiled: Compiled) -> None:
+    """Without the application's own effects, and without the secrets, an execution cannot be finished here."""
+    try:
+        host.check_equipped(compiled.node, plans_of(compiled))
+    except ConfigError as problem:
+        raise click.ClickException(f"{problem}. Nothing was written; --later writes it down for who has them") from None
+
+
+def resumed(host: Host, summary: Summary, engine: str | None) -> Recovered:
+    """One execution, finished. An engine or a node that cannot be used here is a message."""
+    chosen = engine or summary.engine
+    if chosen not in ENGINES:
+        raise click.ClickException(
+            f"it was begun on the engine `{printable(chosen)}`, which this Vesper does not have; --engine names another"
+        )
+    try:
+        return host.resume(summary.execution, chosen)
+    except EngineUnavailable as problem:
+        raise click.ClickException(f"engine {chosen}: {problem}") from None
+    except MachineConflict as problem:
+        raise click.ClickException(str(problem)) from None
+
+
+def finish(host: Host, recorded: Recorded, engine: str | None) -> int:
+    """Takes an execution that was resolved to its end, and says which."""
+    summary = recorded.summary
+    try:
+        finished = resumed(host, summary, engine)
+    except NotTaken as reason:
+        click.echo(f"another process goes on with it: {reason}")
+        return FINE
+    if finished.outcome is None:
+        click.echo(f"it cannot go on: {printable(finished.why)}", err=True)
+        return WRONG_INPUT
+    if summary.is_sensitive:
+        click.echo(f"ended: {outcome_text(finished.outcome)}; `vesper journal show --reveal` shows its values")
+    else:
+        inputs = recorded.entries[0].entry.body.get("inputs")
+        compiled = compiled_of(host.journal, recorded)
+        click.echo(f"ended: {outcome_text(finished.outcome)}")
+        click.echo(outcome_lines(compiled, finished.outcome, inputs if isinstance(inputs, dict) else {}))
+    return OUR_BUG if isinstance(finished.outcome, EngineFault) else FINE
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """An outcome in a few words, without its values."""
+    if isinstance(outcome, Returned):
+        return words(outcome.kind)
+    result = printable(result_of(outcome))
+    return f"{words(outcome.kind)}: {result}" if isinstance(outcome, DeclaredError | Failed) else result

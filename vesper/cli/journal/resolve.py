@@ -1,0 +1,113 @@
+"""What somebody says came of a request that is in doubt: read and checked by what the step declares, before any of it
+is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+import click
+
+from vesper.cli.journal.text import Doubt, open_doubts
+from vesper.compiler import Compiled
+from vesper.effects.performer import EffectFailed
+from vesper.effects.stored_json import stored_value
+from vesper.host.host import compiled_from
+from vesper.host.plans import Plan, plans_of
+from vesper.journal.journal import Journal, JournalError, Recorded
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.values.generated.effects import EFFECTS
+from vesper.values.model import printable
+from vesper.values.types import STRING, ArrayOf, MapOf, OptionalOf, Record, Type, without_null
+
+_HTTP_CODE = re.compile(r"http_[1-5][0-9]{2}", re.ASCII)
+_MOST_NAMED = 5
+
+
+def the_doubt(recorded: Recorded, step: str) -> Doubt:
+    """The one at this step; otherwise the message says what is in doubt."""
+    execution = recorded.summary.execution
+    doubts = open_doubts(recorded)
+    if not doubts:
+        status = str(recorded.summary.status).replace("_", " ")
+        raise click.ClickException(f"nothing of execution {execution} is in doubt: it is {status}")
+    found = next((each for each in doubts if each.path == step), None)
+    if found is None:
+        places = ", ".join(f"`{printable(each.path)}`" for each in doubts)
+        raise click.ClickException(
+            f"execution {execution} has no request in doubt at `{printable(step[:80])}`; in doubt: {places}"
+        )
+    if found.obstacle is not None:
+        raise click.ClickException(
+            f"`{printable(found.path)}` of execution {execution} cannot be resolved: {found.obstacle}"
+        )
+    return found
+
+
+def compiled_of(journal: Journal, recorded: Recorded) -> Compiled:
+    """The node as it was when the run began."""
+    return compiled_from(journal.definition(recorded.summary.semantic_hash))
+
+
+def plan_of(compiled: Compiled, path: str) -> Plan:
+    """What the run's own definition says of the request."""
+    try:
+        return plans_of(compiled).of(path)
+    except KeyError:
+        raise JournalError(f"{compiled.node.node_id} has no step `{path}`: the journal was changed") from None
+
+
+def read_result(plan: Plan, path: str, text: str) -> tuple[object, list[str]]:
+    """The value that `--result` spells, read as an answer of the other side would be; and the fields in it that the
+    step does not declare, which are left out."""
+    try:
+        value = stored_value(plan.gives, text, "--result")
+    except EffectFailed as failure:
+        hint = ""
+        if without_null(plan.gives) == STRING and not text.lstrip().startswith('"'):
+            hint = "; a text has quotes in JSON: --result '\"ok\"'"
+        raise click.ClickException(
+            f"{printable(failure.message)}; `{printable(path)}` gives {plan.gives}{hint}. Nothing was written"
+        ) from None
+    return value, list(_left_out(plan.gives, json.loads(text), ""))
+
+
+def _left_out(type_: Type, form: object, at: str) -> Iterator[str]:
+    match type_, form:
+        case OptionalOf(inner), _:
+            yield from _left_out(inner, form, at)
+        case ArrayOf(element), list():
+            for number, item in enumerate(form):
+                yield from _left_out(element, item, f"{at}[{number}]")
+        case MapOf(_, of), dict():
+            for name, item in form.items():
+                yield from _left_out(of, item, f"{at}.{name}")
+        case Record() as record, dict():
+            types = dict(record.fields)
+            for name, item in form.items():
+                if name in types:
+                    yield from _left_out(types[name], item, f"{at}.{name}")
+                else:
+                    yield f"{at}.{name}".removeprefix(".")
+        case _:
+            return
+
+
+def left_out_text(names: Sequence[str], path: str) -> str:
+    shown = ", ".join(printable(each) for each in names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
+    return f"note: `{printable(path)}` does not declare {shown}: left out"
+
+
+def checked_code(plan: Plan, path: str, code: str) -> str:
+    """A code that the effect can fail with."""
+    codes = [each for each in EFFECTS[plan.effect].codes() if each != "http_error"]
+    is_http = "http_error" in EFFECTS[plan.effect].codes()
+    if code in codes or (is_http and _HTTP_CODE.fullmatch(code)):
+        return code
+    known = [*codes, *(["http_404"] if is_http else [])]
+    names = ", ".join([*codes, *(["http_STATUS (as http_404)"] if is_http else [])])
+    hint = did_you_mean(code, known) or f"it can fail with {names}"
+    raise click.ClickException(
+        f"--failed {printable(code[:80])}: `{printable(path)}` cannot fail with that; {hint}. Nothing was written"
+    )

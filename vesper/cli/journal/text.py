@@ -1,0 +1,311 @@
+"""Executions of the journal, for people and for tools.
+
+What a person sees is bounded: a body of megabytes is cut, and the line says so. `--format json` has all of it, in the
+spelling of the journal (`{"$decimal": "1.50"}`), so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from vesper.cli.output.value_lines import padded, value_lines
+from vesper.journal.entry import Entry, Kind, Stored
+from vesper.journal.journal import Recorded, Status, Summary
+from vesper.journal.typed_json import encode
+from vesper.language.diagnostics.excerpt import display_width
+from vesper.values.model import printable, show
+
+SENSITIVE = "<sensitive>"
+ERASED = "<erased>"
+_SHORT = 18
+"""Signs of an id in a list: the time of a UUID of version 7 to a fraction of a millisecond."""
+_MOST_LINES = 40
+_MOST_COLUMNS = 400
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+# -- times and names ------------------------------------------------------------------------------
+
+
+def time_text(at_us: int, places: int = 0) -> str:
+    """A moment in UTC."""
+    try:
+        moment = _EPOCH + timedelta(microseconds=at_us)
+    except OverflowError:
+        return f"{at_us} µs"
+    text = moment.strftime("%Y-%m-%d %H:%M:%S")
+    return f"{text}.{moment.microsecond:06}"[: len(text) + 1 + places] + "Z" if places else f"{text}Z"
+
+
+def moment_json(at_us: int) -> str:
+    return time_text(at_us, 6).replace(" ", "T")
+
+
+def took_text(us: int) -> str:
+    """A length of time in the two units that say enough."""
+    if us < 0:
+        return f"-{took_text(-us)}"
+    if us < 1_000:
+        return f"{us} µs"
+    if us < 1_000_000:
+        return f"{us / 1_000:.1f} ms"
+    seconds = us // 1_000_000
+    if seconds < 60:
+        return f"{us / 1_000_000:.2f} s"
+    for size, unit, smaller, name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} {seconds % size // smaller} {name}"
+    raise AssertionError("under a minute is dealt with above")
+
+
+def short_ids(executions: Sequence[str]) -> dict[str, str]:
+    """What stands in a list for each id: its beginning, or all of it where others begin alike."""
+    seen: dict[str, int] = {}
+    for each in executions:
+        seen[each[:_SHORT]] = seen.get(each[:_SHORT], 0) + 1
+    return {each: each[:_SHORT] if seen[each[:_SHORT]] == 1 else each for each in executions}
+
+
+def number(count: int, one: str) -> str:
+    return f"{count:,} {one if count == 1 else one + 's'}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows in columns."""
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+# -- lists ----------------------------------------------------------------------------------------
+
+
+def list_lines(summaries: Sequence[Summary], now_us: int) -> list[str]:
+    """A table, with a heading."""
+    shorts = short_ids([each.execution for each in summaries])
+    rows = [["execution", "node", "status", "outcome", "started", "took", "engine"]]
+    for each in summaries:
+        until = now_us if each.status is Status.RUNNING else each.updated_us
+        rows.append(
+            [
+                printable(shorts[each.execution]),
+                printable(each.node_id),
+                words(each.status),
+                words(each.outcome or ""),
+                time_text(each.started_us),
+                took_text(until - each.started_us),
+                printable(each.engine),
+            ]
+        )
+    return table(rows)
+
+
+def words(name: str) -> str:
+    """A name of ours as people write it."""
+    return printable(name).replace("_", " ")
+
+
+def summary_json(each: Summary) -> dict[str, Any]:
+    return {
+        "execution": each.execution,
+        "node": each.node_id,
+        "semantic_hash": each.semantic_hash,
+        "status": str(each.status),
+        "outcome": each.outcome,
+        "started": moment_json(each.started_us),
+        "updated": moment_json(each.updated_us),
+        "took_us": each.updated_us - each.started_us,
+        "engine": each.engine,
+        "owner": each.owner,
+        "fence": each.fence,
+        "is_joined": each.is_joined,
+        "is_sensitive": each.is_sensitive,
+    }
+
+
+# -- what is in doubt -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A request of which nobody knows whether it was performed."""
+
+    path: str
+    why: str
+    obstacle: str | None = None
+    """Why nobody can say what came of it, if so."""
+
+
+_DIVERGED = (
+    "when it was taken over, the run asked for something else than the journal has. Two engines, or two versions of "
+    "Vesper, do not agree on this node: please report it"
+)
+_KEYLESS = "its key was deleted, and nobody can finish it any more"
+
+
+def open_doubts(recorded: Recorded) -> list[Doubt]:
+    """What is in doubt and was not resolved since."""
+    if recorded.summary.status is not Status.IN_DOUBT:
+        return []
+    found: dict[str, Doubt] = {}
+    for stored in recorded.entries:
+        entry = stored.entry
+        if entry.kind is Kind.IN_DOUBT:
+            why = str(entry.body.get("why", ""))
+            found[entry.path] = Doubt(entry.path, why, _KEYLESS if stored.is_erased else None)
+        elif entry.kind is Kind.DIVERGENCE:
+            found[entry.path] = Doubt(entry.path, "", _DIVERGED)
+        elif entry.kind is Kind.RESOLVED:
+            found.pop(entry.path, None)
+    return list(found.values())
+
+
+# -- one execution --------------------------------------------------------------------------------
+
+
+def show_lines(recorded: Recorded, now_us: int, reveals: bool) -> list[str]:
+    """A run and its entries, in order."""
+    entries = recorded.entries
+    return [*_header(recorded, now_us, reveals), "", *_entries(entries, recorded.summary, reveals)]
+
+
+def _header(recorded: Recorded, now_us: int, reveals: bool) -> list[str]:
+    each = recorded.summary
+    until = now_us if each.status is Status.RUNNING else each.updated_us
+    rows: dict[str, str] = {
+        "node": f"{each.node_id}, as of {each.semantic_hash[:12]}",
+        "status": words(each.status) + (f": {words(each.outcome)}" if each.outcome else ""),
+        "started": time_text(each.started_us, 3),
+        "took": took_text(until - each.started_us) + (" so far" if each.status is Status.RUNNING else ""),
+        "engine": each.engine,
+        "owner": f"{each.owner or 'nobody'}, fence {each.fence}",
+    }
+    if each.is_joined:
+        rows["joined"] = "part of a transaction of its caller"
+    if any(stored.is_erased for stored in recorded.entries):
+        rows["sensitive"] = "its key was deleted: what it held cannot be read any more"
+    elif each.is_sensitive:
+        rows["sensitive"] = "what it held is shown" if reveals else "what it holds is hidden; --reveal shows it"
+    width = max(map(len, rows))
+    lines = [f"  {name:<{width}}  {printable(text)}" for name, text in rows.items()]
+    return [f"execution {printable(each.execution)}", *lines]
+
+
+def _entries(entries: Sequence[Stored], summary: Summary, reveals: bool) -> list[str]:
+    start = entries[0].entry.at_us if entries else 0
+    offsets = [f"+{took_text(each.entry.at_us - start)}" for each in entries]
+    left = max(map(len, offsets), default=0)
+    kinds = max((len(each.entry.kind) for each in entries), default=0)
+    paths = max((len(printable(each.entry.path)) for each in entries), default=0)
+    indent = " " * (left + 2)
+    lines: list[str] = []
+    for each, offset in zip(entries, offsets, strict=True):
+        entry = each.entry
+        hides = summary.is_sensitive and not reveals
+        cells = [offset.rjust(left), f"{entry.kind:<{kinds}}", f"{printable(entry.path):<{paths}}"]
+        lines.append("  ".join([*cells, _effect(entry, hides)]).rstrip())
+        if each.is_erased or hides:
+            lines.append(f"{indent}{ERASED if each.is_erased else SENSITIVE}")
+        else:
+            lines += _cut(value_lines(_said(entry), indent))
+    return lines
+
+
+def _effect(entry: Entry, hides: bool) -> str:
+    """What was asked for, with its class and its key."""
+    if not entry.effect:
+        return ""
+    inside = [entry.effect_class] if entry.effect_class else []
+    if entry.key is not None:
+        inside.append("key <sensitive>" if hides else f"key {show(entry.key)}")
+    return entry.effect + (f" ({', '.join(inside)})" if inside else "")
+
+
+def _said(entry: Entry) -> dict[str, object]:
+    """What an entry says, under names for people. A name that is not known here is shown as it is."""
+    body = dict(entry.body)
+    said: dict[str, object] = {}
+    match entry.kind:
+        case Kind.START:
+            for known in ("node_id", "semantic_hash"):
+                body.pop(known, None)  # they stand in the header
+            said = {name: body.pop(name) for name in ("inputs", "now") if name in body}
+        case Kind.INTENT | Kind.RESULT | Kind.FAILED:
+            asked = {**_mapping(body.pop("fixed", None)), **_mapping(body.pop("arguments", None))}
+            if asked:
+                said["asked"] = asked
+            if "value" in body:
+                said["came"] = body.pop("value")
+            if body.pop("may_have_happened", None) is True:
+                said["note"] = "it may have happened all the same"
+        case Kind.RESOLVED:
+            if body.pop("not_done", None) is True:
+                said["said"] = "it did not happen: it is performed when the run is taken over"
+            if "value" in body:
+                said["came"] = body.pop("value")
+        case Kind.HANDOFF:
+            said = {name: body.pop(name) or "nobody" for name in ("from", "to") if name in body}
+        case Kind.END:
+            if "outcome" in body:
+                said["outcome"] = words(str(body.pop("outcome")))
+            if isinstance(took := body.pop("duration_us", None), int):
+                said["took"] = took_text(took)
+        case _:
+            pass
+    return {**said, **{printable(name): value for name, value in body.items()}}
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _cut(lines: list[str]) -> list[str]:
+    shown = [line if len(line) <= _MOST_COLUMNS else f"{line[:_MOST_COLUMNS]}…" for line in lines[:_MOST_LINES]]
+    has_more = len(lines) > _MOST_LINES or any(len(line) > _MOST_COLUMNS for line in lines[:_MOST_LINES])
+    if has_more:
+        gap = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        shown.append(f"{gap}… (--format json shows all of it)")
+    return shown
+
+
+def show_json(recorded: Recorded, reveals: bool) -> dict[str, Any]:
+    """All of a run, values in the spelling of the journal."""
+    hides = recorded.summary.is_sensitive and not reveals
+    return {
+        **summary_json(recorded.summary),
+        "entries": [_entry_json(each, hides) for each in recorded.entries],
+    }
+
+
+def _entry_json(stored: Stored, hides: bool) -> dict[str, Any]:
+    entry = stored.entry
+    body: object = typed(entry.body)
+    if stored.is_erased:
+        body = ERASED
+    elif hides:
+        body = SENSITIVE
+    return {
+        "seq": stored.seq,
+        "at": moment_json(entry.at_us),
+        "kind": str(entry.kind),
+        "path": entry.path,
+        "effect": entry.effect,
+        "class": entry.effect_class,
+        "key": SENSITIVE if hides and entry.key is not None else entry.key,
+        "digest": entry.digest,
+        "body": body,
+        "hash": stored.hash,
+    }
+
+
+def typed(value: object) -> Any:
+    """A value as JSON, in the spelling of the journal."""
+    return json.loads(encode(value))
+
+
+def document(value: object) -> str:
+    """JSON for programs; signs beyond ASCII are escaped, so that every terminal and every file takes it."""
+    return json.dumps(value, indent=2)

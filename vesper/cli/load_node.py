@@ -1,0 +1,87 @@
+"""From NODE on a command line to a compiled node, with diagnostics on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vesper.cli.exits import WRONG_INPUT
+from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
+from vesper.language.diagnostics.render.concise import render_concise
+from vesper.language.diagnostics.render.full import render_full
+from vesper.language.diagnostics.source import SourceFile
+from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate, node_files
+
+if TYPE_CHECKING:
+    from vesper.compiler import Compiled
+    from vesper.engines.engine import Engine, Program
+
+nodes_option = click.option(
+    "--nodes",
+    "root",
+    type=click.Path(path_type=Path),
+    default=Path(FOLDER),
+    show_default=True,
+    envvar=FOLDER_VARIABLE,
+    show_envvar=True,
+    help="The folder in which NODE is looked for.",
+)
+
+
+no_cache_option = click.option(
+    "--no-cache", is_flag=True, envvar="VESPER_NO_CACHE", show_envvar=True, help="Check every node anew."
+)
+
+
+def find_node(wanted: str, root: Path) -> Path:
+    try:
+        return locate(wanted, root)
+    except NodeNotFound as problem:
+        raise click.UsageError(str(problem)) from None
+
+
+def find_nodes(paths: tuple[str, ...], root: Path) -> list[Path]:
+    """Files and folders as they are, names through the repository; without any, every node under the root."""
+    try:
+        if not paths:
+            return node_files([root])
+        found = []
+        for path in paths:
+            found += node_files([Path(path)]) if Path(path).exists() else [locate(path, root)]
+    except NodeNotFound as problem:
+        raise click.UsageError(str(problem)) from None
+    return list(dict.fromkeys(found))
+
+
+def compile_or_exit(path: Path) -> Compiled:
+    from vesper.compiler import compile_file
+
+    compiled, bag = compile_file(path)
+    print_diagnostics(bag.source, bag.sorted(), "full")
+    if compiled is None:
+        sys.exit(WRONG_INPUT)
+    return compiled
+
+
+def load_or_exit(engine: Engine, compiled: Compiled) -> Program:
+    from vesper.engines.engine import EngineUnavailable
+
+    try:
+        return engine.load(compiled)
+    except EngineUnavailable as problem:
+        raise click.UsageError(f"engine {engine.name}: {problem}") from None
+
+
+def print_diagnostics(source: SourceFile, diagnostics: Iterable[Diagnostic], style: str) -> None:
+    for diagnostic in diagnostics:
+        if style == "concise":
+            click.echo(render_concise(source, diagnostic), err=True)
+            continue
+        text = render_full(source, diagnostic)
+        headline, _, rest = text.partition("\n")
+        colour = "red" if diagnostic.severity is Severity.ERROR else "yellow"
+        click.echo(click.style(headline, fg=colour, bold=True) + "\n" + rest + "\n", err=True)

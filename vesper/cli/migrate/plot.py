@@ -1,0 +1,67 @@
+"""`vesper migrate plot`: the confidence of a node over time, as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vesper.cli.journal.open_journal import style_option
+from vesper.cli.journal.text import document, number
+from vesper.cli.migrate.open_store import epoch_option, now_us, store_options, the_key, the_store
+from vesper.migration.stores.codec import BadState
+from vesper.migration.stores.series import read_series
+from vesper.values.model import printable
+
+
+@click.command("plot")
+@click.argument("node")
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="The picture: FILE.svg, or FILE.png where matplotlib is installed.",
+)
+@store_options
+@epoch_option
+@style_option
+def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, epoch: str | None, style: str) -> None:
+    """Draw the confidence of NODE over time, with its modes as bands and its divergences as marks."""
+    if path.suffix not in (".svg", ".png"):
+        raise click.UsageError(f"-o: a picture ends with .svg or .png, and {printable(path.name)} does not")
+    with the_store(config, dsn) as opened:
+        key = the_key(opened, node, epoch)
+        try:
+            series = read_series(opened.store, key, now_us())
+        except BadState:
+            raise  # it says what it is
+        except (ValueError, KeyError, TypeError):
+            raise click.ClickException(
+                f"the history of {printable(key.node)} says something that this Vesper does not know: "
+                "`vesper migrate history` shows it"
+            ) from None
+    if series is None:
+        raise click.ClickException(f"nothing was written of {printable(key.node)} yet: there is nothing to draw")
+    if path.suffix == ".svg":
+        from vesper.cli.migrate.plot_svg import svg
+
+        picture = svg(series).encode()
+    else:
+        from vesper.cli.migrate.plot_png import png
+
+        picture = png(series)
+    try:
+        path.write_bytes(picture)
+    except OSError as problem:
+        raise click.ClickException(f"{printable(str(path))} cannot be written: {problem.strerror}") from None
+    points, divergences = len(series.points), len(series.open)
+    times = sum(each.count for each in series.open)
+    if style == "json":
+        found = {"node": key.node, "epoch": key.epoch, "picture": str(path)}
+        click.echo(document({**found, "points": points, "divergences": divergences, "times": times}))
+        return
+    seen = "" if not divergences else ", seen once" if times == 1 else f", seen {times:,} times"
+    click.echo(f"{printable(str(path))}: {number(points, 'point')}, {number(divergences, 'open divergence')}{seen}")

@@ -1,0 +1,331 @@
+"""`vesper nodes`: what is in the repository. Reads and prints; writes nothing but the cache of checked nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vesper.cli.load_node import compile_or_exit, find_node, find_nodes, no_cache_option, nodes_option
+
+if TYPE_CHECKING:
+    from vesper.compiler import Compiled
+    from vesper.compiler.check_result import Checked
+    from vesper.compiler.node_cache import NodeCache
+    from vesper.language.check.cases import Case
+    from vesper.language.ir.nodes import Node
+    from vesper.repository.lock import Pinned
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A file of the repository, and what there is to say of its node if that has no errors."""
+
+    node_id: str
+    path: str
+    about: dict[str, Any] | None
+    errors: int
+
+
+@click.group("nodes")
+def command() -> None:
+    """List nodes and show what is in them."""
+
+
+def _checked(root: Path, no_cache: bool) -> Iterator[tuple[Path, Checked, NodeCache | None]]:
+    """Every file under the root, and the cache as long as there is one."""
+    from vesper.compiler.check_files import check_files
+    from vesper.compiler.node_cache import NodeCache, cache_path
+
+    files = find_nodes((), root)
+    where = None if no_cache else cache_path(root)
+    with nullcontext() if where is None else NodeCache(where) as cache:
+        for path, each in zip(files, check_files(files, cache), strict=True):
+            yield path, each, cache
+
+
+def _all(root: Path, no_cache: bool) -> list[_Listed]:
+    """Every file under the root, in the order of ids."""
+    from vesper.compiler.reading import shown_path
+
+    found = []
+    for path, checked, _ in _checked(root, no_cache):
+        errors = len(checked.diagnostics) - checked.warning_count
+        found.append(_Listed(_id(path, checked), shown_path(path.as_posix()), checked.about, errors))
+    return sorted(found, key=lambda each: (each.node_id, each.path))
+
+
+def _id(path: Path, checked: Checked) -> str:
+    from vesper.compiler.reading import shown_path
+
+    return shown_path(path.stem) if checked.node_id is None else checked.node_id[0]
+
+
+def _nodes(root: Path, no_cache: bool) -> dict[str, Node | None]:
+    """Every node by its id, in the order of ids; None for one with errors."""
+    from vesper.compiler import compile_file
+    from vesper.language.ir.decode import decode
+
+    found: dict[str, Node | None] = {}
+    for path, checked, cache in _checked(root, no_cache):
+        ir = checked.ir or (None if cache is None or checked.is_wrong else cache.ir(path))
+        node = None if ir is None else decode(ir)
+        if node is None and not checked.is_wrong:  # the cache holds so much IR and no more
+            compiled, _ = compile_file(path)
+            node = None if compiled is None else compiled.node
+        found[_id(path, checked)] = node
+    return dict(sorted(found.items()))
+
+
+# -- list -----------------------------------------------------------------------------------------
+
+
+@command.command("list")
+@nodes_option
+@no_cache_option
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def list_command(root: Path, no_cache: bool, style: str) -> None:
+    """List every node: what it is for, what goes in, what comes out."""
+    listed = _all(root, no_cache)
+    if style == "json":
+        _print_json([_listed_json(each) for each in listed])
+        return
+    for each in listed:
+        click.echo("\n".join(_listed_lines(each)))
+    wrong = sum(each.about is None for each in listed)
+    click.echo(
+        _number(len(listed), "node")
+        + (f", {wrong} with errors; `vesper check` says what is wrong with them" if wrong else "")
+    )
+
+
+def _listed_lines(each: _Listed) -> list[str]:
+    from vesper.repository.describe import signature
+    from vesper.values.model import printable
+
+    name, about = printable(each.node_id), each.about
+    if about is None:
+        return [f"{name}  {_number(each.errors, 'error')}  {each.path}", ""]
+    facts = [name, about["type"], about["semantic_hash"][:12], _number(about["cases"], "case"), each.path]
+    inputs, outputs = ([(it["name"], it["type"]) for it in about[which]] for which in ("inputs", "outputs"))
+    return ["  ".join(facts), f"  {printable(about['intent'])}", f"  {signature(inputs, outputs)}", ""]
+
+
+def _listed_json(each: _Listed) -> dict[str, Any]:
+    return {"id": each.node_id, "path": each.path, "errors": each.errors, **(each.about or {})}
+
+
+# -- show -----------------------------------------------------------------------------------------
+
+
+@command.command("show")
+@click.argument("node")
+@nodes_option
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def show_command(node: str, root: Path, style: str) -> None:
+    """Show a node in full: its interface, contracts, steps and cases, its hashes and what it is made of."""
+    path = find_node(node, root)
+    compiled = compile_or_exit(path)
+    if style == "json":
+        from vesper.cli.nodes.show_node import shown_json
+
+        _print_json(shown_json(path, compiled))
+        return
+    click.echo("\n".join(_shown(path, compiled)))
+
+
+def _shown(path: Path, compiled: Compiled) -> list[str]:
+    from vesper.repository.describe import operations, record_types
+    from vesper.values.model import printable, show
+
+    node = compiled.node
+    types = [
+        (name, "{" + ", ".join(f"{field}: {type_}" for field, type_ in record.fields) + "}")
+        for name, record in record_types(node).items()
+    ]
+    size = f"{len(compiled.ir):,} bytes, {_number(len(node.expressions()), 'expression')}"
+    return [
+        f"{node.node_id}  {node.type}  {path.as_posix()}",
+        f"  {printable(node.source.intent)}",
+        *_section("types", types),
+        *_section("inputs", _inputs(node)),
+        *_section("outputs", [(each.name, str(each.type)) for each in node.outputs]),
+        *_section("errors", [(each.name, str(each.type)) for each in node.errors]),
+        *_section("constants", [(each.name, str(each.type), show(each.value)) for each in node.constants]),
+        *_section("preconditions", [(printable(each.text),) for each in node.preconditions]),
+        *_section("postconditions", [(printable(each.text),) for each in node.postconditions]),
+        *_section("invariants", [(printable(each.text),) for each in node.invariants]),
+        *_section("steps", _steps(node)),
+        *_section("calls", [(each.node, each.semantic_hash[:12]) for each in node.calls]),
+        *_section("capabilities", [(each,) for each in node.grants.required]),
+        *_section("cases", [_case(node, each) for each in compiled.cases]),
+        *_section("hashes", [("semantic", compiled.semantic_hash), ("source", node.source.sha256)]),
+        *_section("IR", [(size,)]),
+        *_section("operations", [(op, f"at {_number(n, 'place')}") for op, n in operations(node).items()]),
+    ]
+
+
+def _inputs(node: Node) -> Sequence[tuple[str, ...]]:
+    from vesper.values.model import printable, show
+
+    rows = []
+    for each in node.inputs:
+        said = [printable(clause.text) for clause in node.constraints if clause.input == each.name]
+        said += [] if each.default is None else [f"default {show(each.default)}"]
+        rows.append((each.name, str(each.type), "; ".join(said)))
+    return rows
+
+
+def _steps(node: Node) -> Sequence[tuple[str, ...]]:
+    from vesper.language.ir.statements import Raise, Require, Return, all_statements, value_type
+
+    steps = [each for each in all_statements(node.body) if not isinstance(each, Return | Raise | Require)]
+    named = [each for each in steps if not each.name.startswith("_")]
+    return [(each.name, str(value_type(each) or "no value"), f"line {each.place.line}") for each in named]
+
+
+def _case(node: Node, case: Case) -> tuple[str, ...]:
+    from vesper.values.model import printable, show
+
+    if case.error is not None:
+        wanted = ", ".join(f"{name} = {show(value)}" for name, value in case.error.items())
+        return printable(case.name), f"ends with {wanted}"
+    if case.fails is not None:
+        return printable(case.name), f"fails with {case.fails}"
+    if case.breaks is None:
+        wanted = ", ".join(f"{name} = {show(value)}" for name, value in (case.expect or {}).items())
+        return printable(case.name), f"gives {wanted}"
+    phase, index = case.breaks
+    return printable(case.name), f"breaks `{printable(dict(node.phases())[phase][index].text)}`"
+
+
+def _section(title: str, rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """A heading and its rows in columns; nothing for no rows."""
+    if not rows:
+        return []
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return ["", title, *(f"  {line}".rstrip() for line in lines)]
+
+
+# -- graph and capabilities -----------------------------------------------------------------------
+
+
+@command.command("graph")
+@nodes_option
+@no_cache_option
+@click.option("--format", "style", type=click.Choice(["text", "dot", "json"]), default="text", show_default=True)
+def graph_command(root: Path, no_cache: bool, style: str) -> None:
+    """Show which nodes depend on which."""
+    from vesper.repository.describe import dependencies
+    from vesper.values.model import printable
+
+    needs = {
+        name: None if node is None else dependencies(node) for name, node in _nodes(root, no_cache).items()
+    }  # None: it has errors, so nobody knows
+    edges = [(name, other) for name, others in needs.items() for other in others or ()]
+    if style == "json":
+        _print_json({"nodes": list(needs), "edges": [{"from": name, "to": other} for name, other in edges]})
+        return
+    if style == "dot":
+        lines = [f"  {json.dumps(name)};" for name in needs]
+        lines += [f"  {json.dumps(name)} -> {json.dumps(other)};" for name, other in edges]
+        click.echo("\n".join(["digraph nodes {", *lines, "}"]))
+        return
+    for name, others in needs.items():
+        said = "has errors" if others is None else ", ".join(others) or "depends on none"
+        click.echo(f"{printable(name)}  {said}")
+    if not edges:
+        click.echo("\nno node calls another")
+
+
+@command.command("capabilities")
+@nodes_option
+@no_cache_option
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The vesper.toml that grants; the nearest upwards, unless said.",
+)
+@click.argument("names", nargs=-1, metavar="[NODE]...")
+def capabilities_command(root: Path, no_cache: bool, style: str, config: Path | None, names: tuple[str, ...]) -> None:
+    """Show what each NODE must be granted to run, which of its steps need it, and whether it is granted here.
+
+    Without NODE, of all of them. `pay/charge` is the step `charge` of the node that the step `pay` calls.
+    """
+    from vesper.cli.nodes.capabilities import as_json, lines, report
+
+    said = report(_nodes(root, no_cache), names, config)
+    if style == "json":
+        _print_json(as_json(said))
+        return
+    for line in lines(said):
+        click.echo(line)
+
+
+@command.command("lock")
+@nodes_option
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 where the file is not what it would be.")
+def lock_command(root: Path, check: bool) -> None:
+    """Pin the nodes that others call: their versions and their meaning, in vesper.lock."""
+    from vesper.compiler.callees import Collection, Neighbours
+    from vesper.compiler.pipeline import compile_file
+    from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
+
+    found: dict[str, Pinned] = {}
+    # Without the lock that is there: what is pinned now is what the nodes are now.
+    collection = Collection(root, follows_lock=False)
+    wrong = []
+    for path in find_nodes((), root):
+        compiled, bag = compile_file(path, Neighbours(collection, (path.stem,)))
+        if compiled is None:
+            wrong.append(bag.source.path)
+            continue
+        waiting = list(compiled.callees)
+        while waiting:
+            callee = waiting.pop()
+            found[callee.node.node_id] = Pinned(callee.node.node_id, callee.semantic_hash)
+            waiting += callee.callees
+    if wrong:
+        raise click.ClickException(f"{_number(len(wrong), 'node')} with errors: {', '.join(wrong[:3])}")
+    path, text = root / LOCK_NAME, lock_text(_newest(found.values()))
+    current = path.read_text(encoding="utf-8") if path.is_file() else None
+    if check:
+        if current != text and (found or current is not None):
+            raise click.ClickException(f"{path.as_posix()} is not up to date; run `vesper nodes lock`")
+        click.echo(f"{path.as_posix()} is up to date")
+        return
+    if current is None and not found:
+        click.echo("no node calls another: there is nothing to pin")
+        return
+    if current == text:
+        click.echo(f"{path.as_posix()} is up to date, {_number(len(found), 'node')}")
+        return
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {path.as_posix()}, {_number(len(found), 'node')}")
+
+
+def _newest(pinned: Iterable[Pinned]) -> list[Pinned]:
+    """Of several versions of a name the newest: that is what the name without version means."""
+    from vesper.values.node_id import split_node_id
+
+    found: dict[str, tuple[int, Pinned]] = {}
+    for each in pinned:
+        parts = split_node_id(each.node_id)
+        if parts is not None and found.get(parts[0], (0, each))[0] < parts[1]:
+            found[parts[0]] = (parts[1], each)
+    return [each for _, each in found.values()]
+
+
+def _number(count: int, one: str) -> str:
+    return f"{count:,} {one if count == 1 else one + 's'}"
+
+
+def _print_json(value: object) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))

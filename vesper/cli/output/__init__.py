@@ -1,0 +1,1 @@
+"""Text of outcomes, values and paths for the terminal."""

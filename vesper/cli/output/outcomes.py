@@ -1,0 +1,205 @@
+"""Outcomes and values as people and as tools read them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+from vesper.api.problems import described
+from vesper.cli.output.value_lines import value_lines
+from vesper.compiler import Compiled
+from vesper.engines.outcome import (
+    ContractBroken,
+    DeclaredError,
+    Denied,
+    EngineFault,
+    Failed,
+    LimitHit,
+    Outcome,
+    Returned,
+)
+from vesper.language.diagnostics.diagnostic import Label
+from vesper.language.diagnostics.excerpt import render_excerpt
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.ir.nodes import Node, Place
+from vesper.values.generated.error_meanings import ERROR_MEANINGS
+from vesper.values.model import decimal_text, printable, scalar_text, show
+from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, Type
+
+
+def span_of(source: SourceFile, place: Place) -> Span:
+    return Span(source.offset(place.line, place.column), source.offset(place.end_line, place.end_column))
+
+
+def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], why: Sequence[str] = ()) -> str:
+    """An outcome for a person, several lines. `why` is what the Host knows of a failed or a denied one."""
+    node, source = compiled.node, compiled.source
+    match outcome:
+        case Returned(value):
+            return "\n".join(value_lines(value))
+        case DeclaredError(value):
+            return "\n".join([f"error: {node.node_id} ended with an error that it declares", *value_lines(value)])
+        case ContractBroken(phase, index, values):
+            clause = dict(node.phases())[phase][index]
+            footer = [f"{name} is {show(value)}" for name, value in values.items()]
+            label = Label(span_of(source, clause.holds.place), "does not hold")
+            return render_excerpt(source, f"error: {phase} broken: `{clause.text}`", label, (), footer)
+        case Failed(code, None, problems):
+            lines = [f"error: {code}: the inputs do not fit {node.node_id}"]
+            return "\n".join([*lines, *(f"  {line}" for line in described(node, problems, inputs))])
+        case Failed(code, at, _):
+            assert at is not None
+            place = node.expressions()[at].place
+            # A code of an effect or of a called node has no meaning but its own name.
+            footer = [*([meaning] if (meaning := ERROR_MEANINGS.get(code)) else []), *map(printable, why)]
+            return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"), (), footer)
+        case Denied(capability):
+            return "\n".join(
+                [f"error: denied: `{capability}` is not granted", *(f"  {printable(each)}" for each in why)]
+            )
+        case LimitHit(limit):
+            return f"error: limit hit: {limit}{_limit_told(node, limit)}"
+        case EngineFault(message):
+            return f"engine fault: {message}"
+
+
+def _limit_told(node: Node, limit: str) -> str:
+    """Who set a limit, and where; nothing of one that the caller has set."""
+    policy = node.grants.policy
+    match limit, policy.get("total_timeout_us"), policy.get("memory_limit_mb"):
+        case "timeout_seconds", int(microseconds), _:
+            return f"; {node.node_id} may take {microseconds / 1_000_000:g} s, says its `performance`"
+        case "memory_limit_mb", _, int(mebibytes):
+            return f"; inputs and answers of {node.node_id} may take {mebibytes} MiB, says its `performance`"
+        case "max_body", _, _:
+            return "; what it gives is larger than the journal takes: `max_body` under [journal]"
+        case _:
+            return ""
+
+
+def one_line(node: Node, outcome: Outcome) -> str:
+    """An outcome on one line, for two answers side by side."""
+    match outcome:
+        case Returned(value) | DeclaredError(value):
+            return f"{outcome.kind} " + ", ".join(f"{name}={_plain(each)}" for name, each in value.items())
+        case ContractBroken(phase, index, values):
+            shown = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
+            return f"{phase} {index + 1} broken: `{dict(node.phases())[phase][index].text}` ({shown})"
+        case Failed(code, at, problems):
+            where = "" if at is None else f" at line {node.expressions()[at].place.line}"
+            return f"failed {code}{where}" + "".join(f", {each.path}: {each.kind.value}" for each in problems)
+        case Denied(capability):
+            return f"denied {capability}"
+        case LimitHit(limit):
+            return f"limit hit: {limit}"
+        case EngineFault(message):
+            return f"engine fault: {message}"
+
+
+def _mentioned(node: Node, name: str) -> Type | None:
+    """The type of a value that a broken clause shows; an output goes before an input of the same name."""
+    types: dict[str, Type] = {}
+    for listed in (node.inputs, node.constants, node.outputs):
+        types |= {each.name: each.type for each in listed}
+    return types.get(name)
+
+
+def _plain(value: object) -> str:
+    return printable(value) if isinstance(value, str) else show(value)
+
+
+def json_value(value: object, type_: Type | None = None) -> Any:
+    """A value in its JSON form; what is none (a wrong input) as text. In a json, numbers are numbers."""
+    match type_, value:
+        case _, None:
+            return None
+        case OptionalOf(inner), _:
+            return json_value(value, inner)
+        case ArrayOf(inner), list():
+            return [json_value(item, inner) for item in value]
+        case MapOf(_, inner), dict():
+            return _json_map({key: json_value(found, inner) for key, found in value.items()})
+        case Record() as record, dict():
+            return {key: json_value(found, record.field(key)) for key, found in value.items()}
+        case _ if type_ == JSON:
+            return value
+        case _:
+            return _untyped(value)
+
+
+def _json_map(entries: dict[Any, Any]) -> Any:
+    """Entries whose values are in their JSON form: an object where the keys are texts, otherwise pairs."""
+    if all(isinstance(key, str) for key in entries):
+        return entries
+    return [[_untyped(key), found] for key, found in entries.items()]
+
+
+def _untyped(value: object) -> Any:
+    match value:
+        case Decimal() if value.is_finite():
+            return decimal_text(value)
+        case float() if math.isfinite(value):
+            return value
+        case float() | bytes() | date() | timedelta():
+            return scalar_text(value)
+        case None | bool() | int() | str():
+            return value
+        case list():
+            return [_untyped(item) for item in value]
+        case frozenset() | set():
+            return sorted((_untyped(item) for item in value), key=repr)
+        case dict():
+            return _json_map({key: _untyped(found) for key, found in value.items()})
+        case _:
+            return repr(value)
+
+
+def json_text(value: Any, indent: str = "", is_ascii: bool = True) -> str:
+    """A JSON document, two spaces a level; a decimal in it is a number with all its digits."""
+    inner = indent + "  "
+    match value:
+        case Decimal():
+            return decimal_text(value)
+        case dict() if value:
+            entries = [
+                f"{inner}{json.dumps(key, ensure_ascii=is_ascii)}: {json_text(each, inner, is_ascii)}"
+                for key, each in value.items()
+            ]
+            return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
+        case list() if value:
+            items = [f"{inner}{json_text(each, inner, is_ascii)}" for each in value]
+            return "[\n" + ",\n".join(items) + f"\n{indent}]"
+        case _:
+            return json.dumps(value, ensure_ascii=is_ascii)
+
+
+def outcome_json(node: Node, outcome: Outcome) -> dict[str, Any]:
+    match outcome:
+        case Returned(value) | DeclaredError(value):
+            types = {each.name: each.type for each in node.outputs}
+            values = {name: json_value(each, types.get(name)) for name, each in value.items()}
+            return {"kind": outcome.kind, "value": values}
+        case ContractBroken(phase, index, values):
+            clause = dict(node.phases())[phase][index]
+            return {
+                "kind": outcome.kind,
+                "phase": phase,
+                "index": index,
+                "clause": clause.text,
+                "line": clause.holds.place.line,
+                "values": {name: json_value(each, _mentioned(node, name)) for name, each in values.items()},
+            }
+        case Failed(code, at, problems):
+            line = None if at is None else node.expressions()[at].place.line
+            listed = [{"path": each.path, "kind": each.kind.value} for each in problems]
+            return {"kind": outcome.kind, "code": code, "line": line, "problems": listed}
+        case Denied(capability):
+            return {"kind": outcome.kind, "capability": capability}
+        case LimitHit(limit):
+            return {"kind": outcome.kind, "limit": limit}
+        case EngineFault(message):
+            return {"kind": outcome.kind, "message": message}

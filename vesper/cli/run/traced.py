@@ -1,0 +1,45 @@
+"""`vesper run --trace` of a node without effects: it is run traced on each engine, and the trace is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from vesper.cli.journal.open_journal import settings_of
+from vesper.cli.traces.open_traces import clean_trace_errors
+from vesper.compiler import Compiled
+from vesper.engines.engine import Limits, Program
+from vesper.engines.outcome import Outcome
+from vesper.host.performers import Performers
+from vesper.journal.execution_id import trace_id
+from vesper.trace.difference import parted
+from vesper.trace.recorder import traced_run
+from vesper.trace.store import TraceStore
+
+
+def run_traced(
+    compiled: Compiled,
+    programs: Mapping[str, Program],
+    inputs: Mapping[str, object],
+    now: datetime,
+    limits: Limits,
+    config: Path | None,
+) -> tuple[dict[str, Outcome], str]:
+    """The outcome on each engine, and the id of the one trace of them; where they part, the trace says so."""
+    name = trace_id(time.time_ns())
+    with clean_trace_errors():
+        # Before anything runs: a trace that cannot be kept would be found out too late.
+        settings = settings_of(config, None)
+        store = TraceStore(settings.tracing(), Performers(replace(settings, modules=()), {}).key_ring())
+        traces = {
+            engine: traced_run(compiled, program, engine, name, inputs, now, limits=limits)
+            for engine, program in programs.items()
+        }
+        leader, *followers = traces.values()
+        where = next((told for each in followers if (told := parted(leader, each))), None)
+        store.add(replace(leader, engines=tuple(traces), divergence=where))
+    outcomes = {engine: each.outcome for engine, each in traces.items()}
+    return {engine: outcome for engine, outcome in outcomes.items() if outcome is not None}, name

@@ -1,0 +1,216 @@
+"""`vesper status`: in which mode each node is, what it lacks until the next one, and who answers the traffic."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vesper.cli.journal.open_journal import style_option
+from vesper.cli.journal.text import document
+from vesper.cli.load_node import nodes_option
+from vesper.cli.migrate.open_store import (
+    NOTHING_YET,
+    Opened,
+    epoch_option,
+    found_and_untold,
+    missing_file,
+    now_us,
+    store_dsn,
+    store_options,
+    the_key,
+    the_keys,
+    the_store,
+)
+from vesper.cli.status.text import Detail, detail_json, detail_lines, head_lines, overview_json, overview_lines
+from vesper.config.migration import MigrationSettings, Tolerance
+from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths
+from vesper.migration.stores.store import NodeKey
+from vesper.values.model import printable
+
+if TYPE_CHECKING:
+    from vesper.compiler import Compiled
+    from vesper.engines.path import Point
+
+_WIDTH = 120
+"""Columns where nobody says how many there are: in a file, a log, a pipe."""
+_SECONDS = 1.0
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+@click.command("status")
+@click.argument("node", required=False)
+@store_options
+@epoch_option
+@click.option("--all-epochs", is_flag=True, help="Every epoch of each node, or of NODE, not only the one in use.")
+@nodes_option
+@click.option("--watch", is_flag=True, help="Paint it again every second, until Ctrl-C.")
+@style_option
+def command(
+    node: str | None,
+    config: Path | None,
+    dsn: str | None,
+    epoch: str | None,
+    all_epochs: bool,
+    root: Path,
+    watch: bool,
+    style: str,
+) -> None:
+    """Say in which mode every node is, and what it lacks until the next one; of one NODE, say everything.
+
+    Confidence is the lower bound of the share of runs that agree, n the number of distinct runs that do.
+    See docs/how-to/move-a-node-over.md.
+    """
+    if watch and style == "json":
+        raise click.UsageError("--watch paints for people: leave it away, or --format json")
+    if watch and not sys.stdout.isatty():
+        raise click.UsageError("--watch paints on a terminal, and this is none; without it, it is printed once")
+    if epoch is not None and node is None:
+        raise click.UsageError("--epoch is of one node: name the NODE")
+    if epoch is not None and all_epochs:
+        raise click.UsageError("--epoch is one of them, and --all-epochs shows all: leave one of the two away")
+
+    def paint() -> str:
+        return _painted(node, config, dsn, epoch, all_epochs, root, style)
+
+    if watch:
+        _watch(paint, lambda: time.sleep(_SECONDS))
+        return
+    where, migration = store_dsn(config, dsn)
+    absent = missing_file(where)
+    if node is None and dsn is None and absent is not None:
+        bad = _bad_tolerances(migration, root)
+        for each in bad:
+            click.echo(f"warning: {printable(each)}", err=True)
+        click.echo(NOTHING_YET.format(f"there is no store at {printable(str(absent))}"), err=True)
+        if style == "json":
+            click.echo(document(overview_json(Overview(str(absent), bad, None, ()), {}, now_us())))
+        return
+    click.echo(paint())
+
+
+def _watch(paint: Callable[[], str], wait: Callable[[], None]) -> None:
+    """Paints until somebody interrupts it. A store that is away for a while is said, and looked for again."""
+    try:
+        while True:
+            try:
+                text = paint()
+            except click.ClickException as problem:
+                text = f"error: {problem.format_message()}"
+            click.echo(f"{_CLEAR}{text}")
+            wait()
+    except KeyboardInterrupt:
+        click.echo()
+
+
+def _painted(
+    node: str | None, config: Path | None, dsn: str | None, epoch: str | None, all_epochs: bool, root: Path, style: str
+) -> str:
+    width = shutil.get_terminal_size((_WIDTH, 0)).columns
+    with the_store(config, dsn) as opened:
+        waiting = [*found_and_untold(config, dsn), *_bad_tolerances(opened.migration, root)]
+        if node is not None and not all_epochs:
+            key = the_key(opened, node, epoch)
+            overview = read_overview(opened.store, opened.settings, node=key.node)
+            overview = replace(overview, warnings=(*overview.warnings, *waiting))
+            detail = _detail(opened, key, root)
+            if style == "json":
+                return document(detail_json(overview, detail, now_us()))
+            return "\n".join(detail_lines(overview, detail, now_us(), width))
+        wanted = None if node is None else the_keys(opened.store, node)[0].node
+        overview = read_overview(opened.store, opened.settings, all_epochs, wanted)
+        overview = replace(overview, warnings=(*overview.warnings, *waiting))
+        if overview.nodes and node is None:
+            overview = replace(overview, warnings=(*overview.warnings, *opened.unknown_names()))
+        highest = {each.key.node: opened.highest(each.key.node) for each in overview.nodes}
+        if style == "json":
+            return document(overview_json(overview, highest, now_us()))
+        if not overview.nodes:
+            return _empty(overview, width)
+        return "\n".join(overview_lines(overview, highest, now_us(), width))
+
+
+def _bad_tolerances(migration: MigrationSettings, root: Path) -> list[str]:
+    """What is said of tolerances that mean nothing for their node: it cannot be loaded with them. Nodes that are not
+    found here, or have errors, are left alone."""
+    names = [name for name, each in migration.nodes.items() if each.tolerances]
+    if not names:
+        return []
+    from vesper.compiler import compile_file
+    from vesper.migration.compare.tolerances import BadTolerance, allowances_of
+    from vesper.repository.locate import NodeNotFound, locate
+
+    found = []
+    for name in names:
+        try:
+            compiled, _ = compile_file(locate(name, root))
+            if compiled is not None:
+                allowances_of(compiled.node, migration.of(compiled.node.node_id).tolerances)
+        except BadTolerance as problem:
+            found.append(str(problem))
+        except NodeNotFound:
+            continue
+    return list(dict.fromkeys(found))
+
+
+def _empty(overview: Overview, width: int) -> str:
+    return "\n".join([*head_lines(overview, now_us(), width), NOTHING_YET.format("the store is empty")])
+
+
+def _detail(opened: Opened, key: NodeKey, root: Path) -> Detail:
+    node = read_node(opened.store, key, opened.settings)
+    if node.state is None:
+        raise click.ClickException(f"{printable(key.node)}: {printable(node.problem or '')}")
+    paths = read_paths(opened.store, node.state)
+    words: dict[str, Sequence[str]] = {}
+    why_not = None
+    if paths:
+        from vesper.cli.output.path_words import path_words
+
+        compiled, points, why_not = _source(key, root, opened.migration.of(key.node).tolerances)
+        words = {each.name: path_words(each.note, compiled, points) for each in paths if each.note is not None}
+    return Detail(
+        node,
+        node.state,
+        opened.highest(key.node),
+        paths,
+        words,
+        why_not,
+        open_divergences(opened.store, node.state),
+        opened.store.history(key),
+    )
+
+
+def _source(
+    key: NodeKey, root: Path, tolerances: Sequence[Tolerance]
+) -> tuple[Compiled | None, Sequence[Point], str | None]:
+    """The node as its source has it, and its points; without them, why conditions are not in words. Points are
+    numbered by the epoch: another source would put the wrong words to them."""
+    from vesper.compiler import compile_file
+    from vesper.engines.direct_engine import DirectProgram
+    from vesper.engines.engine import EngineUnavailable
+    from vesper.engines.registry import ENGINES
+    from vesper.migration.compare.comparator import Comparator
+    from vesper.migration.compare.tolerances import BadTolerance
+    from vesper.migration.router.epoch import epoch_of
+    from vesper.repository.locate import NodeNotFound, locate
+
+    try:
+        path = locate(key.node, root)
+        compiled, _ = compile_file(path)
+        if compiled is None:
+            return None, (), f"conditions are not shown: {path.as_posix()} has errors"
+        if epoch_of(compiled, Comparator(compiled, tolerances).version) != key.epoch:
+            differs = "its text, its tolerances, the engine that is installed here, or a function that leads"
+            return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch than this ({differs})"
+        program = ENGINES["interp"].load(compiled)
+    except (NodeNotFound, EngineUnavailable, BadTolerance) as problem:
+        return None, (), f"conditions are not shown: {problem}"
+    assert isinstance(program, DirectProgram)
+    return compiled, program.points(), None

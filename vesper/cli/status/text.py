@@ -1,0 +1,461 @@
+"""What `vesper status` prints, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vesper.cli.journal.text import moment_json, number, time_text, took_text
+from vesper.cli.migrate.open_store import short_epoch
+from vesper.cli.output.value_lines import padded
+from vesper.cli.status.rollback import rollback_json, rollback_text
+from vesper.language.diagnostics.excerpt import display_width
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.control.modes import LADDER, PATH_THRESHOLD, Engine, Mode
+from vesper.migration.control.state import Latch, Pin, State
+from vesper.migration.statistics.wilson import lower_bound
+from vesper.migration.stores.overview import (
+    DAY_HOURS,
+    NodeOverview,
+    Overview,
+    PathOverview,
+    Statistics,
+    fleet,
+    lacking,
+    running_mode,
+    statistics,
+)
+from vesper.migration.stores.rollback import rollback_of
+from vesper.migration.stores.store import Line
+from vesper.values.model import printable
+
+_LEAST = 30
+"""Columns that the last cell of a table needs; where there are fewer, each node has lines of its own."""
+_LAST_CHANGES = 5
+_MOST_PATHS = 20
+_MOST_DIVERGENCES = 10
+_HEADING = ("node", "mode", "confidence", "n", "open", "held", "until the next mode")
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """All that is shown of one node."""
+
+    node: NodeOverview
+    state: State
+    highest: Mode | None
+    paths: Sequence[PathOverview]
+    path_words: Mapping[str, Sequence[str]]
+    """What is known of each path, by its name."""
+    source_note: str | None
+    """Why paths have no conditions in words, if so."""
+    divergences: Sequence[Divergence]
+    history: Sequence[Line]
+
+
+# -- all nodes ------------------------------------------------------------------------------------
+
+
+def overview_lines(overview: Overview, highest: Mapping[str, Mode | None], now_us: int, width: int) -> list[str]:
+    table, below = _table(overview, highest, now_us, width), _totals(overview, highest, now_us)
+    return [*head_lines(overview, now_us, width), "", *table, "", *_wrapped(below, width)]
+
+
+def _wrapped(lines: Sequence[str], width: int) -> list[str]:
+    return [part for line in lines for part in textwrap.wrap(line, max(30, width), subsequent_indent="  ")]
+
+
+def head_lines(overview: Overview, now_us: int, width: int) -> list[str]:
+    """Which store it is, and what is wrong with all of it."""
+    return _wrapped(_store_lines(overview, now_us), width)
+
+
+def _store_lines(overview: Overview, now_us: int) -> list[str]:
+    written = "never written" if overview.written_us is None else f"written {_ago(overview.written_us, now_us)}"
+    lines = [f"store {printable(overview.store)}, {written}"]
+    lines += [f"warning: {printable(each)}" for each in overview.warnings]
+    switch = overview.killed
+    if switch is not None:
+        lines.append(
+            f"STOPPED: every node runs on Python alone, since {time_text(switch.at_us)}, by {printable(switch.who)}: "
+            f"{printable(switch.why)}"
+        )
+        lines.append("  `vesper migrate resume --all --why TEXT` lets them go on in the modes below")
+    return lines
+
+
+def _table(overview: Overview, highest: Mapping[str, Mode | None], now_us: int, width: int) -> list[str]:
+    rows = [_row(each, highest.get(each.key.node), now_us) for each in overview.nodes]
+    names = Counter(each.key.node for each in overview.nodes)
+    for row, each in zip(rows, overview.nodes, strict=True):
+        if names[each.key.node] > 1:
+            row[0] += f" ({short_epoch(each.key.epoch)})"
+    columns: list[Sequence[str]] = [_HEADING, *rows]
+    widths = [max(display_width(row[at]) for row in columns) for at in range(len(_HEADING))]
+    left = sum(widths[:-1]) + 2 * (len(_HEADING) - 1)
+    if width - left < min(_LEAST, widths[-1]):
+        return [line for row in rows for line in _block(row, width)]
+    lines = []
+    for cells in columns:
+        shown = [padded(cell, widths[at], is_number=at in (3, 4)) for at, cell in enumerate(cells[:-1])]
+        parts = textwrap.wrap(cells[-1], width - left) or [""]
+        lines.append("  ".join([*shown, parts[0]]).rstrip())
+        lines += [" " * left + part for part in parts[1:]]
+    return lines
+
+
+def _row(each: NodeOverview, highest: Mode | None, now_us: int) -> list[str]:
+    if each.state is None:
+        return [printable(each.key.node), "?", "", "", "", "", printable(each.problem or "")]
+    state = each.state
+    return [
+        printable(state.node),
+        running_mode(state, highest).value,
+        confidence_text(state),
+        f"{state.clean:,}",
+        f"{len(state.open):,}",
+        _held(state, highest, now_us),
+        "; ".join(lacking(state, highest)) or _nothing_missing(state),
+    ]
+
+
+def _nothing_missing(state: State) -> str:
+    return "it is in the highest mode" if state.mode is LADDER[-1] else "nothing: it rises with the next request"
+
+
+def _block(row: Sequence[str], width: int) -> list[str]:
+    """A node on lines of its own, for a narrow terminal."""
+    facts = [f"{name} {text}" for name, text in zip(_HEADING[2:6], row[2:6], strict=True) if text]
+    lines = [f"{row[0]}  {row[1]}"]
+    for text in ("  ".join(facts), row[6]):
+        lines += textwrap.wrap(text, max(20, width), initial_indent="  ", subsequent_indent="    ")
+    return lines
+
+
+def _held(state: State, highest: Mode | None, now_us: int) -> str:
+    """Latches, the pin and the configuration, in short."""
+    found = [f"latched: {each.reason.value}" for each in state.latches]
+    if running_mode(state, highest) is not state.mode:
+        found.append("max_mode")
+    if state.pin is not None:
+        left = state.pin.until_us - now_us
+        found.append(f"pinned for {took_text(left)}" if left > 0 else "its pin is over")
+    return ", ".join(found)
+
+
+def confidence_text(state: State) -> str:
+    """The lower bound, never rounded up: what is shown as 0.99990 has reached it."""
+    if state.is_complete:
+        return "complete"
+    return _digits(lower_bound(state.clean + state.divergences, state.divergences))
+
+
+def _digits(bound: float) -> str:
+    return f"{math.floor(bound * 10**5) / 10**5:.5f}"
+
+
+def _totals(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> list[str]:
+    found = fleet(overview, highest, now_us)
+    listed = [f"{found.nodes[mode]:,} {mode.value}" for mode in LADDER if found.nodes[mode]]
+    listed += [f"{found.unreadable:,} that cannot be read"] if found.unreadable else []
+    nodes = {each.key.node for each in overview.nodes}
+    epochs = f" in {len(overview.nodes):,} epochs" if len(overview.nodes) > len(nodes) else ""
+    lines = [f"{number(len(nodes), 'node')}{epochs}: {', '.join(listed)}"]
+    lines.append(f"traffic of the last {DAY_HOURS} hours: {_shares(found.requests, found.engines)}")
+    if overview.others:
+        lines.append(f"{number(len(overview.others), 'older epoch')} left out; --all-epochs shows them")
+    return lines
+
+
+def _shares(requests: Counter[Mode], engines: Counter[Engine]) -> str:
+    total = requests.total()
+    if not total:
+        return "no requests"
+    listed = [f"{100 * requests[mode] / total:.1f} % in {mode.value}" for mode in LADDER if requests[mode]]
+    direct = 100 * engines[Engine.DIRECT] / total
+    return f"{number(total, 'request')}, {', '.join(listed)}; the direct engine answered {direct:.1f} %"
+
+
+def _ago(at_us: int, now_us: int) -> str:
+    if at_us > now_us:
+        return f"{time_text(at_us)}, which is in the future: the clocks differ"
+    seconds = (now_us - at_us) // 10**6
+    if seconds < 60:
+        return f"{seconds} s ago" if seconds else "just now"
+    return f"{took_text(seconds * 10**6)} ago"
+
+
+# -- one node -------------------------------------------------------------------------------------
+
+
+def detail_lines(overview: Overview, detail: Detail, now_us: int, width: int) -> list[str]:
+    lines = [
+        *head_lines(overview, now_us, width),
+        "",
+        f"{printable(detail.state.node)}, epoch {short_epoch(detail.state.epoch)}",
+    ]
+    rows = _facts(detail, now_us)
+    left = max(display_width(name) for name, _ in rows) + 4
+    for name, text in rows:
+        parts = textwrap.wrap(text, max(20, width - left)) or [""]
+        lines.append(f"  {padded(name, left - 4)}  {parts[0]}")
+        lines += [" " * left + part for part in parts[1:]]
+    return [*lines, *_path_lines(detail, width), *_divergence_lines(detail), *_change_lines(detail, width)]
+
+
+def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
+    state = detail.state
+    since = next((record["at_us"] for record in reversed(records(detail.history)) if record["kind"] == "changed"), None)
+    rows = [("mode", state.mode.value + ("" if since is None else f", since {time_text(since)}"))]
+    running = running_mode(state, detail.highest)
+    if running is not state.mode:
+        carried = f"its evidence carries {state.mode.value}"
+        rows = [("mode", f"{running.value}, which is `max_mode` of the configuration; {carried}")]
+    rows.append(("confidence", f"{confidence_text(state)}, the lower bound of the share that agrees"))
+    if state.is_complete:
+        rows[-1] = ("confidence", "complete: every input that exists was run, and all agreed")
+    agree = f"{number(state.clean, 'distinct run')} that agree{'s' if state.clean == 1 else ''}"
+    compared = f"{number(state.compared, 'comparison')}, besides {state.unknown:,} that came to nothing"
+    diverged = number(state.divergences, "divergence")
+    rows.append(("evidence", f"{agree}, {diverged}, of {compared}; attempt {state.attempt}"))
+    found = statistics(state)
+    if found is not None:
+        rows += _statistics(found)
+    rows.append(("missing", "; ".join(lacking(state, detail.highest)) or _nothing_missing(state)))
+    if state.pin is not None:
+        rows.append(("pin", _pin_text(state.pin, now_us)))
+    rows += [("latch", _latch_text(each)) for each in state.latches]
+    rows += [
+        ("noise", f"{printable(name)}: an engine differs from itself at {printable(where)}")
+        for name, where in state.noise.items()
+    ]
+    if state.lost:
+        rows.append(("lost", f"{number(len(state.lost), 'run')} began under the direct engine and never ended"))
+    day = detail.node.traffic.since(now_us, DAY_HOURS)
+    requests: Counter[Mode] = Counter()
+    engines: Counter[Engine] = Counter()
+    for name, count in day.items():
+        mode, _, engine = name.partition("/")
+        requests[Mode(mode)] += count
+        engines[Engine(engine)] += count
+    rows.append((f"last {DAY_HOURS} hours", _shares(requests, engines)))
+    back = rollback_of(state, detail.node.traffic, now_us, DAY_HOURS)
+    if back is not None:
+        rows.append(("to go back", rollback_text(back)))
+    written = detail.node.traffic.written_us
+    rows.append(("written", "never" if written is None else f"{time_text(written)}, {_ago(written, now_us)}"))
+    return rows
+
+
+def _statistics(found: Statistics) -> list[tuple[str, str]]:
+    wilson = f"{_digits(found.lower_bound)} of {found.threshold}"
+    process = f"e^{found.log_e:.2f} of e^{found.log_needed:.2f}"
+    return [
+        (f"for {found.mode.value}", f"{number(found.clean_needed, 'distinct run')} that agree, by both of these:"),
+        ("  Wilson", wilson + (", enough" if found.is_wilson_enough else "")),
+        ("  e-process", process + (", enough" if found.is_e_enough else "")),
+    ]
+
+
+def _pin_text(pin: Pin, now_us: int) -> str:
+    until = f"until {time_text(pin.until_us)}"
+    if now_us >= pin.until_us:
+        until = f"was over at {time_text(pin.until_us)}, and goes with the next request"
+    return f"{pin.mode.value}, {until}, by {printable(pin.who)}: {printable(pin.why)}"
+
+
+def _latch_text(latch: Latch) -> str:
+    return f"{latch.reason.value}, {time_text(latch.at_us)}, by {printable(latch.who)}: {printable(latch.why)}"
+
+
+def _path_lines(detail: Detail, width: int) -> list[str]:
+    if not detail.paths:
+        return ["", "no path has evidence yet"]
+    lines = ["", f"{number(len(detail.paths), 'path')}, those with the most evidence first"]
+    if detail.source_note is not None:
+        lines.append(f"  {detail.source_note}")
+    for each in detail.paths[:_MOST_PATHS]:
+        generated = f" and {each.seen.generated:,} generated" if each.seen.generated else ""
+        lines.append(f"  {each.letter}  {each.seen.clean:,}{generated}: {path_lack(each)}")
+        words = "; ".join(detail.path_words.get(each.name, ())) or _unnamed(each.name)
+        lines += textwrap.wrap(words, max(30, width), initial_indent="     ", subsequent_indent="     ")
+    if len(detail.paths) > _MOST_PATHS:
+        lines.append(f"  and {len(detail.paths) - _MOST_PATHS:,} more; --format json shows all")
+    return lines
+
+
+def _unnamed(path: str) -> str:
+    """A path of which nothing else is known; a run that was left on its way has none."""
+    return (
+        f"path {printable(path)}" if path else "runs that were left on their way, where the two asked for other things"
+    )
+
+
+def path_lack(each: PathOverview) -> str:
+    """`194 more on path B`."""
+    if each.is_proven:
+        return "it has its evidence"
+    lacks = [f"{each.lacks:,} more on path {each.letter}"] if each.lacks else []
+    if each.seen.open:
+        lacks.append(f"{number(each.seen.open, 'open divergence')} to be closed")
+    return "; ".join(lacks) or "an open divergence of the node to be closed"
+
+
+def _divergence_lines(detail: Detail) -> list[str]:
+    if not detail.state.open:
+        return []
+    lines = ["", f"{number(len(detail.state.open), 'open divergence')}"]
+    by_name = {each.name: each.letter for each in detail.paths}
+    for each in detail.divergences[:_MOST_DIVERGENCES]:
+        times = "once" if each.count == 1 else f"{each.count:,} times"
+        path = f", on path {by_name[each.path]}" if each.path in by_name else ""
+        lines.append(
+            f"  {printable(each.fingerprint)}  {printable(each.where)} ({each.kind}), {times}, "
+            f"last {time_text(each.last_us)}{path}"
+        )
+    left = len(detail.state.open) - min(len(detail.divergences), _MOST_DIVERGENCES)
+    lines += [f"  and {left:,} more"] if left else []
+    return [*lines, "  `vesper divergences show FINGERPRINT` shows one"]
+
+
+def _change_lines(detail: Detail, width: int) -> list[str]:
+    found = [each for each in records(detail.history) if each["kind"] == "changed"]
+    if not found:
+        return ["", "it never changed its mode"]
+    lines = ["", "last changes (`vesper migrate history` shows all)"]
+    for each in reversed(found[-_LAST_CHANGES:]):
+        text = f"{each['before']} → {each['after']}, by {each['who']}: {each['why']}"
+        wrapped = textwrap.wrap(printable(text), max(30, width - 24)) or [""]
+        lines.append(f"  {time_text(each['at_us'])}  {wrapped[0]}")
+        lines += [" " * 24 + part for part in wrapped[1:]]
+    return lines
+
+
+def records(history: Sequence[Line]) -> list[dict[str, Any]]:
+    """What the lines of a history say; one that says nothing is left out here, and named by `migrate history`."""
+    found = []
+    for line in history:
+        try:
+            record = json.loads(line.text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict) and isinstance(record.get("kind"), str) and type(record.get("at_us")) is int:
+            found.append(record)
+    return found
+
+
+# -- for programs ---------------------------------------------------------------------------------
+
+
+def overview_json(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> dict[str, Any]:
+    found = fleet(overview, highest, now_us)
+    return {
+        **_store_json(overview),
+        "nodes": [_node_json(each, highest.get(each.key.node), now_us) for each in overview.nodes],
+        "totals": {
+            "nodes": {mode.value: found.nodes[mode] for mode in LADDER},
+            "unreadable": found.unreadable,
+            "requests": found.requests.total(),
+            "requests_by_mode": {mode.value: found.requests[mode] for mode in LADDER},
+            "requests_by_engine": {engine.value: found.engines[engine] for engine in Engine},
+            "hours": DAY_HOURS,
+            "older_epochs": len(overview.others),
+        },
+    }
+
+
+def detail_json(overview: Overview, detail: Detail, now_us: int) -> dict[str, Any]:
+    return {
+        **_store_json(overview),
+        **_node_json(detail.node, detail.highest, now_us),
+        "paths": [_path_json(each, detail.path_words.get(each.name)) for each in detail.paths],
+        "path_threshold": float(PATH_THRESHOLD),
+        "source_note": detail.source_note,
+        "open_divergences": [
+            {
+                "fingerprint": each.fingerprint,
+                "kind": each.kind,
+                "where": each.where,
+                "path": each.path,
+                "count": each.count,
+                "first": moment_json(each.first_us),
+                "last": moment_json(each.last_us),
+            }
+            for each in detail.divergences
+        ],
+        "rollback": rollback_json(rollback_of(detail.state, detail.node.traffic, now_us, DAY_HOURS)),
+        "changes": [each for each in records(detail.history) if each["kind"] == "changed"],
+        "traffic": [
+            {"hour": moment_json(hour * 3600 * 10**6), "served": dict(counts)}
+            for hour, counts in sorted(detail.node.traffic.hours.items())
+        ],
+    }
+
+
+def _store_json(overview: Overview) -> dict[str, Any]:
+    switch = overview.killed
+    return {
+        "store": overview.store,
+        "warnings": list(overview.warnings),
+        "written": None if overview.written_us is None else moment_json(overview.written_us),
+        "killed": None if switch is None else {"who": switch.who, "why": switch.why, "at": moment_json(switch.at_us)},
+    }
+
+
+def _node_json(each: NodeOverview, highest: Mode | None, now_us: int) -> dict[str, Any]:
+    written = each.traffic.written_us
+    shown: dict[str, Any] = {
+        "node": each.key.node,
+        "epoch": each.key.epoch,
+        "problem": each.problem,
+        "node_written": None if written is None else moment_json(written),
+        "requests": dict(each.traffic.since(now_us, DAY_HOURS)),
+    }
+    state = each.state
+    if state is None:
+        return shown
+    found = statistics(state)
+    pin = state.pin
+    return shown | {
+        "mode": running_mode(state, highest).value,
+        "mode_of_evidence": state.mode.value,
+        "highest_allowed": None if highest is None else highest.value,
+        "confidence": lower_bound(state.clean + state.divergences, state.divergences),
+        "is_complete": state.is_complete,
+        "clean": state.clean,
+        "divergences": state.divergences,
+        "compared": state.compared,
+        "unknown": state.unknown,
+        "attempt": state.attempt,
+        "open": len(state.open),
+        "missing": lacking(state, highest),
+        "next": None if found is None else {**asdict(found), "mode": found.mode.value},
+        "pin": None
+        if pin is None
+        else {"mode": pin.mode.value, "until": moment_json(pin.until_us), "who": pin.who, "why": pin.why},
+        "latches": [
+            {"reason": latch.reason.value, "who": latch.who, "why": latch.why, "at": moment_json(latch.at_us)}
+            for latch in state.latches
+        ],
+        "lost_runs": list(state.lost),
+        "noise": dict(state.noise),
+    }
+
+
+def _path_json(each: PathOverview, words: Sequence[str] | None) -> dict[str, Any]:
+    return {
+        "letter": each.letter,
+        "path": each.name,
+        "words": None if words is None else list(words),
+        "clean": each.seen.clean,
+        "generated": each.seen.generated,
+        "attempt": each.seen.attempt,
+        "open": each.seen.open,
+        "is_proven": each.is_proven,
+        "lacks": each.lacks,
+    }

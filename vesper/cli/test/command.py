@@ -1,0 +1,351 @@
+"""`vesper test`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import click
+
+from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
+from vesper.cli.load_node import find_nodes, nodes_option, print_diagnostics
+from vesper.cli.output.outcomes import json_text, json_value, outcome_json
+from vesper.cli.test.failure_text import case_failure_text, expected_text, notes, property_failure_text
+from vesper.compiler import Compiled, compile_file
+from vesper.compiler.reading import shown_path
+from vesper.engines.engine import Engine, EngineUnavailable
+from vesper.engines.registry import ENGINES, PAIR, REFERENCE
+from vesper.language.check.cases import Case
+from vesper.values.model import printable
+from vesper.verify.node_tests import CaseResult, NodeResult, NodeTester, PropertyFailure, PropertyReport
+
+PROPERTIES = "properties"
+"""What the test of a node's properties is called, beside its cases."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one `vesper test` found."""
+
+    engines: tuple[str, ...]
+    seed: int
+    results: list[NodeResult] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """Files with errors."""
+    without_cases: list[str] = field(default_factory=list)
+    is_cut: bool = False
+    """True when `--fail-fast` ended it."""
+
+
+@click.command("test")
+@click.argument("paths", nargs=-1)
+@nodes_option
+@click.option(
+    "--engine",
+    type=click.Choice([*ENGINES, "both"]),
+    default=REFERENCE,
+    show_default=True,
+    help="Where to run them; on `both` the engines must agree, too.",
+)
+@click.option("-k", "wanted", metavar="NAME", help="Only tests with NAME in `node_id::name of the case`.")
+@click.option(
+    "--max-examples",
+    type=click.IntRange(0, 10**7),
+    default=100,
+    show_default=True,
+    help="Generated inputs for each node; 0 runs cases only.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same inputs.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first test that fails.")
+@click.option("--require-cases", is_flag=True, help="A node without cases fails.")
+@click.option("--format", "style", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True)
+def command(
+    paths: tuple[str, ...],
+    root: Path,
+    engine: str,
+    wanted: str | None,
+    max_examples: int,
+    seed: int,
+    fail_fast: bool,
+    require_cases: bool,
+    style: str,
+) -> None:
+    """Run the cases of nodes, and hold the nodes to their contracts on generated inputs.
+
+    PATHS are files, folders or node names; without any, every node under --nodes is tested. A postcondition or an
+    invariant that breaks on inputs which meet the constraints and preconditions fails the node; the smallest such input
+    is shown as a case to paste. docs/how-to/test-nodes.md says more, also on testing nodes by plain pytest.
+
+    Exit codes: 0 all passed, 1 a test failed or a node has errors, 2 usage, 3 a bug in Vesper (an engine is at fault,
+    or two engines disagree).
+    """
+    files = find_nodes(paths, root)
+    if not files:
+        raise click.UsageError("there are no .vsp files here")
+    names = list(PAIR) if engine == "both" else [engine]
+    run = _Run(tuple(names), seed)
+    with _Progress(len(files), is_shown=style == "text") as progress:
+        for result in _results(run, files, wanted, max_examples, fail_fast, progress):
+            run.results.append(result)
+            if style == "text":
+                progress.clear()
+                _print_node(result, seed)
+    if wanted is not None and not run.results and not run.refused:
+        raise click.UsageError(f"-k {wanted}: no case and no node has that in its name")
+    if style == "text":
+        click.echo(_summary(run, require_cases))
+    else:
+        click.echo(
+            json_text(_json(run, require_cases), is_ascii=False) if style == "json" else _junit(run, require_cases)
+        )
+    sys.exit(_exit_code(run, require_cases))
+
+
+def _results(
+    run: _Run, files: list[Path], wanted: str | None, max_examples: int, fail_fast: bool, progress: _Progress
+) -> Iterator[NodeResult]:
+    engines: dict[str, Engine] = {name: ENGINES[name] for name in run.engines}
+    for path in files:
+        progress.next(path.stem)
+        compiled, bag = compile_file(path)
+        if bag.sorted():
+            progress.clear()
+            print_diagnostics(bag.source, bag.sorted(), "full")
+        if compiled is None:
+            run.refused.append(shown_path(path.as_posix()))
+            if fail_fast:
+                run.is_cut = True
+                return
+            continue
+        cases = [case for case in compiled.cases if is_wanted(wanted, full_name(compiled, case.name))]
+        has_properties = max_examples > 0 and is_wanted(wanted, full_name(compiled, PROPERTIES))
+        if not compiled.cases and is_wanted(wanted, compiled.node.node_id):
+            run.without_cases.append(compiled.node.node_id)
+        if wanted is not None and not cases and not has_properties:
+            continue
+        result = _tested(compiled, engines, cases, max_examples if has_properties else 0, run.seed, fail_fast)
+        yield result
+        if fail_fast and not result.passed:
+            run.is_cut = path != files[-1]
+            return
+
+
+def _tested(
+    compiled: Compiled, engines: dict[str, Engine], cases: list[Case], max_examples: int, seed: int, fail_fast: bool
+) -> NodeResult:
+    tester = NodeTester(compiled, engines)
+    result = NodeResult(compiled)
+    try:
+        for case in cases:
+            result.cases.append(tester.run_case(case))
+            if fail_fast and not result.passed:
+                return result
+        if max_examples:
+            result.properties = tester.run_properties(max_examples, seed)
+    except EngineUnavailable as problem:
+        raise click.UsageError(f"engine {', '.join(engines)}: {problem}") from None
+    return result
+
+
+def full_name(compiled: Compiled, name: str) -> str:
+    return f"{compiled.node.node_id}::{name}"
+
+
+def is_wanted(wanted: str | None, name: str) -> bool:
+    return wanted is None or wanted.casefold() in name.casefold()
+
+
+def _exit_code(run: _Run, require_cases: bool) -> int:
+    if any(result.is_our_bug for result in run.results):
+        return OUR_BUG
+    is_wrong = run.refused or (require_cases and run.without_cases)
+    return WRONG_INPUT if is_wrong or not all(result.passed for result in run.results) else FINE
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+class _Progress:
+    """A bar on a terminal, over all files; nothing where standard error is no terminal."""
+
+    _WIDTH = 24
+
+    def __init__(self, total: int, is_shown: bool) -> None:
+        self._total = total
+        self._done = -1
+        self._is_shown = is_shown and total > 1 and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def next(self, name: str) -> None:
+        self._done += 1
+        if self._is_shown:
+            filled = self._done * self._WIDTH // self._total
+            bar = "#" * filled + "-" * (self._WIDTH - filled)
+            click.echo(f"\r\033[K[{bar}] {self._done}/{self._total} {printable(name)[:60]}", nl=False, err=True)
+
+    def clear(self) -> None:
+        if self._is_shown:
+            click.echo("\r\033[K", nl=False, err=True)
+
+
+def _print_node(result: NodeResult, seed: int) -> None:
+    compiled = result.compiled
+    for failed in result.failed_cases:
+        click.echo(_coloured(case_failure_text(compiled, failed)) + "\n", err=True)
+    report = result.properties
+    for failure in () if report is None else report.failures:
+        click.echo(_coloured(property_failure_text(compiled, failure, seed)) + "\n", err=True)
+    verdict = click.style("ok    ", fg="green") if result.passed else click.style("FAILED", fg="red", bold=True)
+    parts = [f"{sum(each.passed for each in result.cases)}/{len(result.cases)} cases"]
+    if report is not None:
+        parts.append(f"{report.examples} examples")
+    if result.branches_total:
+        parts.append(f"{len(result.branches)} of {result.branches_total} branches")
+    click.echo(f"{verdict}  {compiled.node.node_id}  {', '.join(parts)}")
+    for note in () if report is None else notes(compiled, report):
+        click.echo(f"        note: {note}")
+
+
+def _coloured(text: str) -> str:
+    headline, newline, rest = text.partition("\n")
+    return click.style(headline, fg="red", bold=True) + newline + rest
+
+
+def _summary(run: _Run, require_cases: bool) -> str:
+    cases = [each for result in run.results for each in result.cases]
+    examples = sum(result.properties.examples for result in run.results if result.properties is not None)
+    failed = sum(not result.passed for result in run.results)
+    parts = [f"{_number(len(run.results), 'node')} tested", f"{failed} failed"]
+    parts.append(f"{sum(each.passed for each in cases)} of {_number(len(cases), 'case')} passed")
+    parts.append(f"{_number(examples, 'example')}")
+    lines = [f"{', '.join(parts)}; engine {' = '.join(run.engines)}, seed {run.seed}"]
+    if run.refused:
+        lines.append(f"error: {_number(len(run.refused), 'file')} with errors not tested: {', '.join(run.refused)}")
+    if run.without_cases:
+        kind, more = ("error", "") if require_cases else ("note", " (--require-cases makes this an error)")
+        lines.append(f"{kind}: without cases: {', '.join(run.without_cases)}{more}")
+    if run.is_cut:
+        lines.append("note: --fail-fast stopped here; the rest was not tested")
+    return "\n".join(lines)
+
+
+def _number(count: int, one: str) -> str:
+    return f"{count} {one if count == 1 else one + 's'}"
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+def _json(run: _Run, require_cases: bool) -> dict[str, Any]:
+    return {
+        "passed": _exit_code(run, require_cases) == FINE,
+        "engines": list(run.engines),
+        "seed": run.seed,
+        "refused": run.refused,
+        "without_cases": run.without_cases,
+        "stopped_early": run.is_cut,
+        "nodes": [_node_json(result) for result in run.results],
+    }
+
+
+def _node_json(result: NodeResult) -> dict[str, Any]:
+    compiled, report = result.compiled, result.properties
+    return {
+        "node": compiled.node.node_id,
+        "path": compiled.source.path,
+        "semantic_hash": compiled.semantic_hash,
+        "passed": result.passed,
+        "branches_covered": len(result.branches),
+        "branches_total": result.branches_total,
+        "cases": [_case_json(compiled, each) for each in result.cases],
+        "properties": None if report is None else _properties_json(compiled, report),
+    }
+
+
+def _case_json(compiled: Compiled, result: CaseResult) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": result.case.name, "line": result.case.line, "passed": result.passed}
+    if result.passed:
+        return found
+    answers = {
+        answer.engine: {"problem": answer.problem} if answer.outcome is None else outcome_json(node, answer.outcome)
+        for node in (compiled.node,)
+        for answer in result.answers
+    }
+    return found | {"expected": expected_text(compiled, result.case), "actual": answers, "disagree": result.disagree}
+
+
+def _properties_json(compiled: Compiled, report: PropertyReport) -> dict[str, Any]:
+    return {
+        "passed": report.passed,
+        "examples": report.examples,
+        "drawn": report.drawn,
+        "outcomes": report.outcomes,
+        "notes": notes(compiled, report),
+        "failures": [_failure_json(compiled, each) for each in report.failures],
+    }
+
+
+def _failure_json(compiled: Compiled, failure: PropertyFailure) -> dict[str, Any]:
+    node = compiled.node
+    types = {each.name: each.type for each in node.inputs}
+    found: dict[str, Any] = {"kind": failure.kind}
+    if not failure.is_our_bug:
+        clause = dict(node.phases())[failure.kind][failure.index]
+        found |= {"clause": clause.text, "line": clause.holds.place.line}
+    return found | {
+        "inputs": {name: json_value(value, types.get(name)) for name, value in failure.inputs.items()},
+        "outcomes": {name: outcome_json(node, outcome) for name, outcome in failure.outcomes.items()},
+        "case": failure.case,
+    }
+
+
+# -- JUnit ----------------------------------------------------------------------------------------
+
+
+def _junit(run: _Run, require_cases: bool) -> str:
+    """The XML that build servers read: a suite for each node, its cases and its properties as tests."""
+    from xml.etree import ElementTree as ET
+
+    suites = ET.Element("testsuites", name="vesper test")
+    for result in run.results:
+        tests: list[tuple[str, str | None]] = [
+            (each.case.name, None if each.passed else case_failure_text(result.compiled, each)) for each in result.cases
+        ]
+        if (report := result.properties) is not None:
+            texts = [property_failure_text(result.compiled, each, run.seed) for each in report.failures]
+            tests.append((PROPERTIES, "\n\n".join(texts) or None))
+        if require_cases and not result.compiled.cases:
+            tests.append(("cases", "error: the node has no cases"))
+        _add_suite(suites, result.compiled.node.node_id, result.compiled.source.path, tests)
+    for path in run.refused:
+        _add_suite(suites, Path(path).stem, path, [("check", f"error: the node has errors: `vesper check {path}`")])
+    ET.indent(suites)
+    text: str = ET.tostring(suites, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'
+
+
+def _add_suite(suites: Any, name: str, path: str, tests: list[tuple[str, str | None]]) -> None:
+    from xml.etree import ElementTree as ET
+
+    failures = sum(failure is not None for _, failure in tests)
+    suite = ET.SubElement(suites, "testsuite", name=name, file=_xml_text(path), tests=str(len(tests)))
+    suite.set("failures", str(failures))
+    for title, failure in tests:
+        case = ET.SubElement(suite, "testcase", classname=name, name=_xml_text(title), file=_xml_text(path))
+        if failure is not None:
+            message = _xml_text(failure.partition("\n")[0])
+            ET.SubElement(case, "failure", message=message).text = _xml_text(failure)
+
+
+def _xml_text(text: str) -> str:
+    """XML has no place for most control characters and surrogates, not even escaped."""
+    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,72 @@
+"""What the commands about traces share: which traces there are, and every problem as a message and exit code 1."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from vesper.cli.exits import WRONG_INPUT
+from vesper.cli.journal.open_journal import is_of_node, missing_file, settings_of
+from vesper.config.settings import Config
+from vesper.effects.settings import ConfigError
+from vesper.engines.engine import EngineUnavailable
+from vesper.host.performers import Performers
+from vesper.journal.journal import JournalError
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.trace.expressions import BadExpression
+from vesper.trace.library import Traces
+from vesper.trace.model import TraceError
+from vesper.trace.store import TraceStore
+from vesper.values.model import printable
+from vesper.values.node_id import split_node_id
+
+
+@contextmanager
+def clean_trace_errors() -> Iterator[None]:
+    """Whatever is wrong with a trace, the journal or the settings ends the command with its message."""
+    try:
+        yield
+    except BadExpression as problem:
+        click.echo(str(problem), err=True)  # it has a caret: nothing may stand before it
+        sys.exit(WRONG_INPUT)
+    except (TraceError, JournalError, ConfigError, EngineUnavailable) as problem:
+        raise click.ClickException(str(problem)) from None
+
+
+@contextmanager
+def the_traces(config: Path | None, dsn: str | None) -> Iterator[Traces]:
+    """The traces of the settings. Looking creates neither a store nor a journal."""
+    with clean_trace_errors(), traces_of(settings_of(config, dsn)) as traces:
+        yield traces
+
+
+@contextmanager
+def traces_of(settings: Config) -> Iterator[Traces]:
+    """The application's own modules are not imported for it: nothing is performed."""
+    performers = Performers(replace(settings, modules=()), {})
+    journal = None if missing_file(settings) is not None else performers.open_journal()
+    try:
+        yield Traces(TraceStore(settings.tracing(), performers.key_ring()), journal)
+    finally:
+        if journal is not None:
+            journal.close()
+
+
+def the_nodes(traces: Traces, wanted: str | None) -> tuple[str, ...] | None:
+    """The nodes that `--node` means: an id, or every version of a name. None is all of them."""
+    if wanted is None:
+        return None
+    known = traces.node_ids()
+    found = tuple(each for each in known if is_of_node(each, wanted))
+    if not found:
+        names = {parts[0] for each in known if (parts := split_node_id(each)) is not None}
+        hint = did_you_mean(wanted, [*known, *sorted(names)])
+        raise click.ClickException(
+            f"there is no trace of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else "")
+        )
+    return found

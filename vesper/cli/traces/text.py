@@ -1,0 +1,255 @@
+"""Traces for people and for tools. What a person sees fits the terminal; `--format json` has all of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from vesper.cli.journal.text import SENSITIVE, moment_json, short_ids, table, time_text, took_text, typed, words
+from vesper.cli.output.value_lines import padded
+from vesper.host.outcomes import outcome_record
+from vesper.language.diagnostics.excerpt import display_width
+from vesper.trace.difference import Difference, outcome_text
+from vesper.trace.model import Exchange, Trace
+from vesper.trace.store import TraceSummary, outcome_code
+from vesper.trace.timeline import TimelineStep, timeline
+from vesper.values.model import printable, show
+
+SIGNS = {"ok": "✓", "failed": "✗", "skipped": "–"}
+_LEAST, _USUAL, _MOST = 60, 100, 200
+
+
+def width() -> int:
+    """Columns of the terminal; 100 where there is none."""
+    return max(_LEAST, min(_MOST, shutil.get_terminal_size((_USUAL, 24)).columns))
+
+
+def cut(text: str, columns: int) -> str:
+    """A text in so many columns; an ellipsis says that there is more."""
+    if display_width(text) <= columns:
+        return text
+    kept = text[: max(0, columns - 1)]
+    while display_width(kept) > columns - 1:
+        kept = kept[:-1]
+    return f"{kept}…"
+
+
+# -- lists ----------------------------------------------------------------------------------------
+
+
+def list_lines(found: Sequence[TraceSummary]) -> list[str]:
+    shorts = short_ids([each.trace_id for each in found])
+    rows = [["trace", "node", "outcome", "took", "started", "engine"]]
+    for each in found:
+        outcome = words(each.outcome or "unfinished") + (f": {printable(each.code)}" if each.code else "")
+        marks = " !" if each.divergence else ""
+        rows.append(
+            [
+                shorts[each.trace_id],
+                printable(each.node_id),
+                outcome + marks,
+                "" if each.duration_us is None else took_text(each.duration_us),
+                time_text(each.started_us),
+                ",".join(each.engines),
+            ]
+        )
+    lines = table(rows)
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return lines  # for a file or a pipe: whoever reads it there wants all of it
+    columns = width()
+    if max(map(display_width, lines)) > columns:
+        # The engine and the year are what one misses least; `vesper traces show` has them.
+        lines = table([[*row[:4], row[4] if number == 0 else row[4][5:-1]] for number, row in enumerate(rows)])
+    return [cut(line, columns) for line in lines]
+
+
+def summary_json(each: TraceSummary) -> dict[str, Any]:
+    return {
+        "trace_id": each.trace_id,
+        "node": each.node_id,
+        "semantic_hash": each.semantic_hash,
+        "engines": list(each.engines),
+        "started": moment_json(each.started_us),
+        "took_us": each.duration_us,
+        "outcome": each.outcome,
+        "code": each.code,
+        "divergence": each.divergence,
+        "origin": each.origin,
+        "is_sensitive": each.is_sensitive,
+        "is_stored": each.is_stored,
+    }
+
+
+# -- one trace ------------------------------------------------------------------------------------
+
+
+def show_lines(trace: Trace, reveals: bool) -> list[str]:
+    """A trace at a glance: what it was given, its steps, its contracts, how it ended."""
+    hides = trace.is_sensitive and not reveals
+    columns = width()
+    lines = [f"trace {printable(trace.trace_id)}"]
+    rows: dict[str, str] = {
+        "node": f"{trace.node_id}, as of {trace.semantic_hash[:12]}",
+        "outcome": _outcome_words(trace) if hides else outcome_text(trace.outcome),
+        "started": time_text(trace.started_us, 3) + (
+            "" if trace.duration_us is None else f", took {took_text(trace.duration_us)}"
+        ) + f", on {', '.join(trace.engines)}",
+        "inputs": SENSITIVE if hides else ", ".join(f"{name} {show(each)}" for name, each in trace.inputs.items()),
+        "contracts": _contracts(trace),
+    }  # fmt: skip
+    if trace.waits_at is not None and trace.outcome is None:
+        rows["waits at"] = trace.waits_at
+    if trace.divergence is not None:
+        rows["divergence"] = trace.divergence
+    if trace.origin is not None:
+        rows["made from"] = f"{trace.origin.trace_id}: {'; '.join(trace.origin.changes) or 'replayed'}"
+    if hides:
+        rows["sensitive"] = "what it holds is hidden; --reveal shows it"
+    name_width = max(map(len, rows))
+    lines += [cut(f"  {name:<{name_width}}  {printable(text)}", columns) for name, text in rows.items() if text]
+    return [*lines, "", *step_lines(trace, hides, columns)]
+
+
+def _outcome_words(trace: Trace) -> str:
+    if trace.outcome is None:
+        return "not ended"
+    code = outcome_code(trace.outcome)
+    return words(trace.outcome.kind) + (f": {code}" if code else "")
+
+
+def _contracts(trace: Trace) -> str:
+    broken = [each for each in trace.contracts if not each.holds]
+    held = len(trace.contracts) - len(broken)
+    told = [f"{held} held"] if held or not broken else []
+    told += [f"{each.phase} {each.index + 1} broken: {each.text}" for each in broken]
+    return "; ".join(told) if trace.contracts else "none were evaluated"
+
+
+def step_lines(trace: Trace, hides: bool, columns: int) -> list[str]:
+    steps = timeline(trace)
+    if not steps:
+        return ["  no steps"]
+    names = max(display_width(each.path) for each in steps)
+    names = min(names, columns // 3)
+    lines = []
+    for each in steps:
+        left = f"  {each.number:>{len(str(len(steps)))}} {SIGNS[each.status]} {padded(cut(each.path, names), names)}  "
+        lines.append(cut(left + printable(_said(trace, each, hides)), columns).rstrip())
+    return lines
+
+
+def _said(trace: Trace, step: TimelineStep, hides: bool) -> str:
+    """What a step did, and what came of it."""
+    exchange = None if step.exchange is None else trace.exchanges[step.exchange]
+    told = "" if exchange is None else f"{_effect(exchange)}  "
+    if exchange is not None and exchange.took_us is not None:
+        told += f"{took_text(exchange.took_us)}  "
+    match step.status:
+        case "failed":
+            tries = 1 if exchange is None else max((each.attempt for each in exchange.decisions), default=1)
+            return f"{told}{step.code}" + (f" after {tries} attempts" if tries > 1 else "")
+        case "skipped":
+            return f"{told}skipped"
+        case _:
+            return told + (SENSITIVE if hides else show(step.value))
+
+
+def _effect(exchange: Exchange) -> str:
+    if exchange.effect == "state_transition":
+        before = show(exchange.value).strip('"') if exchange.failure is None else exchange.fixed.get("from", "?")
+        return f"{exchange.fixed.get('machine', 'state')}: {before} -> {exchange.fixed.get('to', '?')}"
+    fixed = exchange.fixed
+    target = " ".join(str(each) for each in (fixed.get("provider"), fixed.get("method"), fixed.get("database")) if each)
+    return f"{exchange.effect} {target}".rstrip()
+
+
+def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
+    """All of a trace but its node's text and IR; values in the spelling of the journal."""
+    hides = trace.is_sensitive and not reveals
+
+    def held(value: object) -> Any:
+        return SENSITIVE if hides else typed(value)
+
+    outcome = None if trace.outcome is None else outcome_record(trace.outcome)
+    if outcome is not None and hides:
+        outcome = {"outcome": outcome["outcome"], "code": outcome_code(trace.outcome)}
+    return {
+        "trace_id": trace.trace_id,
+        "node": trace.node_id,
+        "semantic_hash": trace.semantic_hash,
+        "engines": list(trace.engines),
+        "started": moment_json(trace.started_us),
+        "took_us": trace.duration_us,
+        "now": None if trace.now is None else typed(trace.now),
+        "inputs": held(dict(trace.inputs)),
+        "outcome": typed(outcome),
+        "waits_at": trace.waits_at,
+        "divergence": trace.divergence,
+        "origin": None
+        if trace.origin is None
+        else {
+            "trace_id": trace.origin.trace_id,
+            "from_step": trace.origin.from_step,
+            "changes": SENSITIVE if hides else list(trace.origin.changes),
+        },
+        "is_sensitive": trace.is_sensitive,
+        "steps": [
+            {
+                "number": each.number,
+                "path": each.path,
+                "title": each.title,
+                "status": each.status,
+                "code": each.code,
+                "value": held(each.value),
+                "exchange": each.exchange,
+            }
+            for each in timeline(trace)
+        ],
+        "exchanges": [
+            {
+                "path": each.path,
+                "effect": each.effect,
+                "class": each.effect_class,
+                "fixed": dict(each.fixed),
+                "arguments": held(dict(each.arguments)),
+                "key": SENSITIVE if hides and each.key is not None else each.key,
+                "value": held(each.value),
+                "failure": each.failure,
+                "message": SENSITIVE if hides and each.message else each.message,
+                "attempts": max((one.attempt for one in each.decisions), default=1),
+                "decisions": [typed(dict(one.said)) for one in each.decisions],
+                "took_us": each.took_us,
+                "origin": each.origin,
+            }
+            for each in trace.exchanges
+        ],
+        "marks": [[each.index, held(each.value), each.step, str(each.kind)] for each in trace.marks],
+        "contracts": [
+            {"phase": each.phase, "index": each.index, "text": each.text, "holds": each.holds}
+            for each in trace.contracts
+        ],
+        "transitions": [
+            {
+                "path": each.path,
+                "machine": each.machine,
+                "entity": held(each.entity),
+                "before": each.before,
+                "to": each.to,
+            }
+            for each in trace.transitions
+        ],
+    }
+
+
+def difference_lines(found: Sequence[Difference], names: tuple[str, str]) -> list[str]:
+    """Each difference with both sides, one above the other."""
+    label = max(map(len, names))
+    lines: list[str] = []
+    for each in found:
+        lines.append(printable(each.where))
+        for name, text in zip(names, (each.left, each.right), strict=True):
+            lines.append(cut(f"  {name:<{label}}  {printable(text)}", width()))
+    return lines

@@ -1,0 +1,277 @@
+"""What `vesper verify` found, for programs: JSON, JUnit and SARIF 2.1.0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree as ET
+
+from vesper import __version__
+from vesper.cli.output.outcomes import json_value, outcome_json
+from vesper.cli.verify.text import broken_text, case_text, difference_text, failure_text
+from vesper.compiler import Compiled
+from vesper.verify.differential.verifier import Difference, Report
+from vesper.verify.programs.campaign import ProgramFailure, ProgramsReport
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One node."""
+
+    compiled: Compiled
+    report: Report
+    saved: list[Path]
+    """Where its disagreements are kept, in their order."""
+
+
+@dataclass(slots=True)
+class Found:
+    """All that one command found."""
+
+    engines: list[str]
+    seed: int
+    against: str | None
+    nodes: list[Verified]
+    refused: list[str]
+    """Files with errors."""
+    drawn: ProgramsReport | None
+    elapsed_seconds: float
+
+    @property
+    def engines_disagree(self) -> bool:
+        differences = (difference for each in self.nodes for difference in each.report.differences)
+        return any(not each.with_function for each in differences) or not (self.drawn is None or self.drawn.passed)
+
+    @property
+    def passed(self) -> bool:
+        of_nodes = not self.refused and all(each.report.passed for each in self.nodes)
+        return of_nodes and (self.drawn is None or self.drawn.passed)
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+def verify_json(found: Found) -> dict[str, Any]:
+    reports = [each.report for each in found.nodes]
+    drawn = found.drawn
+    disagreeing = [] if drawn is None else [each for each in drawn.failures if each.difference is not None]
+    return {
+        "executions": sum(each.executions for each in reports) + (0 if drawn is None else drawn.executions),
+        "programs": 0 if drawn is None else drawn.programs,
+        "disagreements": sum(len(each.differences) for each in reports) + len(disagreeing),
+        "not_comparable": sum(each.not_comparable for each in reports) + (0 if drawn is None else drawn.not_comparable),
+        "paths_covered": sum(len(each.coverage.guards) for each in reports),
+        "paths_total": sum(each.coverage.guards_total for each in reports),
+        "operations_covered": len({op for each in reports for op in each.coverage.operations}),
+        "engines": found.engines,
+        "against": found.against,
+        "seed": found.seed,
+        "elapsed_seconds": round(found.elapsed_seconds, 3),
+        "passed": found.passed,
+        "refused": found.refused,
+        "nodes": [_node_json(each.compiled, each.report) for each in found.nodes],
+        "random_programs": None if drawn is None else _programs_json(drawn),
+    }
+
+
+def _node_json(compiled: Compiled, report: Report) -> dict[str, Any]:
+    clauses = compiled.node.postconditions
+    return {
+        "node": report.node_id,
+        "semantic_hash": report.semantic_hash,
+        "seed": report.seed,
+        "executions": report.executions,
+        "not_comparable": report.not_comparable,
+        "not_taken": report.refused,
+        "outcomes": report.outcomes,
+        "cases": report.cases,
+        "failed_cases": [{"case": f.case.name, "engine": f.engine} for f in report.case_failures],
+        "broken_postconditions": [
+            {
+                "clause": clauses[each.index].text,
+                "line": clauses[each.index].holds.place.line,
+                "inputs": {name: json_value(value) for name, value in each.inputs.items()},
+                "values": {name: json_value(value) for name, value in each.outcome.values.items()},
+            }
+            for each in report.broken
+        ],
+        "paths_covered": len(report.coverage.guards),
+        "paths_total": report.coverage.guards_total,
+        "distinct_paths": len(report.coverage.paths),
+        "operations_covered": len(report.coverage.operations),
+        "operations_total": report.coverage.operations_total,
+        "elapsed_seconds": round(report.elapsed_seconds, 3),
+        "passed": report.passed,
+        "disagreements": [_difference_json(compiled, difference) for difference in report.differences],
+    }
+
+
+def _programs_json(report: ProgramsReport) -> dict[str, Any]:
+    return {
+        "programs": report.programs,
+        "seed": report.seed,
+        "executions": report.executions,
+        "not_comparable": report.not_comparable,
+        "outcomes": report.outcomes,
+        "passed": report.passed,
+        "failures": [_failure_json(failure) for failure in report.failures],
+    }
+
+
+def _failure_json(failure: ProgramFailure) -> dict[str, Any]:
+    found: dict[str, Any] = {"seed": failure.seed, "kind": failure.kind, "program": failure.text}
+    if failure.compiled is not None and failure.difference is not None:
+        return found | {"disagreement": _difference_json(failure.compiled, failure.difference)}
+    return found | {"detail": failure.detail}
+
+
+def _difference_json(compiled: Compiled, difference: Difference) -> dict[str, Any]:
+    return {
+        "inputs": {name: json_value(value) for name, value in difference.inputs.items()},
+        "step": difference.step,
+        "line": None if difference.place is None else compiled.node.expressions()[difference.place].place.line,
+        "answers": {name: outcome_json(compiled.node, done.outcome) for name, done in difference.answers.items()},
+    }
+
+
+# -- problems: what the two formats below list ----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    rule: str
+    text: str
+    path: str
+    line: int
+    case: str | None = None
+    """The test case that it belongs to."""
+
+
+_RULES = {
+    "engines-disagree": "The engines answer differently to the same inputs.",
+    "function-disagrees": "The node and the function that it was compared with answer differently.",
+    "postcondition-breaks": "A postcondition breaks on inputs that meet the constraints and preconditions.",
+    "case-fails": "A test case of the node is not met.",
+    "not-comparable": "More than 1 in 100 inputs could not be compared.",
+    "node-refused": "The node has errors and was not verified.",
+    "program-fails": "A random program is refused, ends Vesper or is answered differently by the engines.",
+}
+
+
+def _problems(each: Verified) -> list[_Problem]:
+    compiled, report = each.compiled, each.report
+    path = compiled.source.path
+    expressions = compiled.node.expressions()
+    found = [_Problem("case-fails", case_text(compiled, f), path, 1, f.case.name) for f in report.case_failures]
+    for difference, saved in zip(report.differences, each.saved, strict=True):
+        rule = "function-disagrees" if difference.with_function else "engines-disagree"
+        line = 1 if difference.place is None else expressions[difference.place].place.line
+        found.append(_Problem(rule, difference_text(compiled, difference, saved), path, line))
+    for broken in report.broken:
+        line = compiled.node.postconditions[broken.index].holds.place.line
+        found.append(_Problem("postcondition-breaks", broken_text(compiled, broken), path, line))
+    if report.too_many_lost or report.nothing_asked:
+        text = f"{report.not_comparable} inputs were not comparable, {report.executions} were compared"
+        found.append(_Problem("not-comparable", text, path, 1))
+    return found
+
+
+# -- JUnit ----------------------------------------------------------------------------------------
+
+
+def verify_junit(found: Found) -> str:
+    """A test suite for each node: its cases, the agreement of the engines, its postconditions."""
+    root = ET.Element("testsuites", name="vesper verify", time=f"{found.elapsed_seconds:.3f}")
+    for each in found.nodes:
+        _junit_node(root, each)
+    for path in found.refused:
+        suite = ET.SubElement(root, "testsuite", name=path, tests="1", failures="0", errors="1", time="0.000")
+        test = ET.SubElement(suite, "testcase", classname=path, name="can be checked", time="0.000")
+        ET.SubElement(test, "error", message=_RULES["node-refused"], type="node-refused")
+    if found.drawn is not None:
+        _junit_programs(root, found.drawn)
+    for count in ("tests", "failures", "errors"):
+        root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode")
+
+
+def _junit_node(root: ET.Element, each: Verified) -> None:
+    report, problems = each.report, _problems(each)
+    by_test: dict[str, list[_Problem]] = {f"case: {case.name}": [] for case in each.compiled.cases}
+    agreement = f"{' = '.join(report.engines)} on {report.executions} inputs, seed {report.seed}"
+    by_test |= {agreement: [], "postconditions hold": []}
+    for problem in problems:
+        name = f"case: {problem.case}" if problem.case is not None else agreement
+        by_test["postconditions hold" if problem.rule == "postcondition-breaks" else name].append(problem)
+    failures = str(sum(bool(listed) for listed in by_test.values()))
+    seconds = f"{report.elapsed_seconds:.3f}"
+    suite = ET.SubElement(
+        root, "testsuite", name=report.node_id, tests=str(len(by_test)), failures=failures, errors="0", time=seconds
+    )
+    for name, listed in by_test.items():
+        time = seconds if name == agreement else "0.000"
+        test = ET.SubElement(suite, "testcase", classname=report.node_id, name=_xml_text(name), time=time)
+        if listed:
+            failure = ET.SubElement(test, "failure", message=_RULES[listed[0].rule], type=listed[0].rule)
+            failure.text = _xml_text("\n\n".join(problem.text for problem in listed))
+
+
+def _junit_programs(root: ET.Element, drawn: ProgramsReport) -> None:
+    seconds = f"{drawn.elapsed_seconds:.3f}"
+    count = "0" if drawn.passed else "1"
+    suite = ET.SubElement(
+        root, "testsuite", name="random programs", tests="1", failures=count, errors="0", time=seconds
+    )
+    name = f"{drawn.programs} programs, {drawn.executions} inputs, seed {drawn.seed}"
+    test = ET.SubElement(suite, "testcase", classname="random programs", name=name, time=seconds)
+    if not drawn.passed:
+        failure = ET.SubElement(test, "failure", message=_RULES["program-fails"], type="program-fails")
+        failure.text = _xml_text("\n\n".join(failure_text(each, None, None) for each in drawn.failures))
+
+
+def _xml_text(text: str) -> str:
+    """XML 1.0 has no form for most control characters and for no surrogate: they are shown as escapes."""
+    return "".join(c if c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff"
+                   else f"\\u{ord(c):04x}" for c in text)  # fmt: skip
+
+
+# -- SARIF ----------------------------------------------------------------------------------------
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def verify_sarif(found: Found) -> dict[str, Any]:
+    """A log whose results stand at the line of the node that they are about."""
+    results = [_sarif_result(problem) for each in found.nodes for problem in _problems(each)]
+    for path in found.refused:
+        results.append(_sarif_result(_Problem("node-refused", f"`vesper check {path}` says what is wrong", path, 1)))
+    for failure in [] if found.drawn is None else found.drawn.failures:
+        text = failure_text(failure, None, None)
+        results.append(
+            {"ruleId": "program-fails", "ruleIndex": _rule_index("program-fails"), "level": "error",
+             "message": {"text": text}}
+        )  # fmt: skip
+    rules = [{"id": rule, "shortDescription": {"text": text}} for rule, text in _RULES.items()]
+    driver = {"name": "vesper verify", "version": __version__, "rules": rules}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule_index(rule: str) -> int:
+    return list(_RULES).index(rule)
+
+
+def _sarif_result(problem: _Problem) -> dict[str, Any]:
+    path = PurePath(problem.path)
+    uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    place = {"artifactLocation": {"uri": uri}, "region": {"startLine": problem.line}}
+    return {
+        "ruleId": problem.rule,
+        "ruleIndex": _rule_index(problem.rule),
+        "level": "error",
+        "message": {"text": problem.text},
+        "locations": [{"physicalLocation": place}],
+    }

@@ -1,0 +1,1 @@
+"""Layout of generated Python: expressions, lines and the source table."""

@@ -1,0 +1,98 @@
+"""What checking one file came to, as data: the form in which it is cached and passed between processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import Diagnostic, DiagnosticBag, Label, Severity
+from vesper.language.diagnostics.source import SourceFile, Span
+
+if TYPE_CHECKING:
+    from vesper.compiler.pipeline import Compiled
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A checked file. A node without errors has a hash and IR; a file without diagnostics needs no text to show."""
+
+    source: SourceFile
+    diagnostics: tuple[Diagnostic, ...]
+    """In the order of the file."""
+    semantic_hash: str | None
+    ir: bytes | None
+    """None for a node with errors, and where only the cache knows it: `NodeCache.ir` has it then."""
+    node_id: tuple[str, Span] | None
+    """The id that the file declares and where, with errors or without; None where that cannot be read."""
+    about: dict[str, Any] | None = None
+    """What a list of nodes says of a node without errors, as JSON values; the IR has no names of record types."""
+
+    @property
+    def is_wrong(self) -> bool:
+        return self.semantic_hash is None
+
+    @property
+    def warning_count(self) -> int:
+        return sum(diagnostic.severity is Severity.WARNING for diagnostic in self.diagnostics)
+
+
+def check_bytes(shown: str, data: bytes) -> Checked:
+    """Run the whole pipeline over the bytes of a file."""
+    from vesper.compiler.pipeline import compile_bytes
+
+    return _checked(*compile_bytes(shown, data))
+
+
+def unreadable_file(shown: str, error: OSError) -> Checked:
+    """What a check says of a file that the system does not give."""
+    from vesper.compiler.pipeline import unreadable
+
+    return _checked(*unreadable(shown, error.strerror or type(error).__name__))
+
+
+def _checked(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
+    from vesper.language.syntax.declared_id import declared_id
+
+    node_id = declared_id(bag.source.text)
+    if compiled is None:
+        return Checked(bag.source, tuple(bag.sorted()), None, None, node_id)
+    return Checked(bag.source, tuple(bag.sorted()), compiled.semantic_hash, compiled.ir, node_id, _about(compiled))
+
+
+def _about(compiled: Compiled) -> dict[str, Any]:
+    node = compiled.node
+    return {
+        "type": node.type,
+        "intent": node.source.intent,
+        "inputs": [{"name": each.name, "type": str(each.type)} for each in node.inputs],
+        "outputs": [{"name": each.name, "type": str(each.type)} for each in node.outputs],
+        "semantic_hash": compiled.semantic_hash,
+        "cases": len(compiled.cases),
+    }
+
+
+def node_id_to_data(node_id: tuple[str, Span] | None) -> list[Any] | None:
+    """A declared id as JSON values."""
+    return None if node_id is None else [node_id[0], node_id[1].start, node_id[1].end]
+
+
+def node_id_from_data(data: list[Any] | None) -> tuple[str, Span] | None:
+    """The declared id that the JSON values spell."""
+    if data is None:
+        return None
+    text, start, end = data
+    return str(text), Span(int(start), int(end))
+
+
+def diagnostic_to_data(diagnostic: Diagnostic) -> list[Any]:
+    """A diagnostic as JSON values."""
+    labels = [[label.span.start, label.span.end, label.text] for label in (diagnostic.primary, *diagnostic.secondary)]
+    return [diagnostic.code.name, diagnostic.severity.value, diagnostic.headline, labels, diagnostic.help]
+
+
+def diagnostic_from_data(data: list[Any]) -> Diagnostic:
+    """The diagnostic that the JSON values spell."""
+    code, severity, headline, labels, help_ = data
+    primary, *secondary = (Label(Span(start, end), text) for start, end, text in labels)
+    return Diagnostic(Code[code], Severity(severity), headline, primary, tuple(secondary), help_)

@@ -1,0 +1,205 @@
+"""From a file to a checked node, by way of the cache on disk: what is known loads neither the parser nor the writer.
+
+The name of an entry is a hash of the path as it is shown, the bytes of the file and the fingerprint of Vesper and
+Python. What a node that calls others depends on besides stands in its entry, and must be the same still: which files
+there are to be called, what `vesper.lock` says, and the bytes of every node that is called at any depth.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+from collections.abc import Callable, Iterable
+
+from vesper.cache.entries import Entries, digest, entries
+from vesper.cache.fingerprint import fingerprint
+from vesper.cache.node_facts import Facts
+from vesper.compiler.compiled import Compiled, Restored
+from vesper.values.typed import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vesper.language.diagnostics.diagnostic import DiagnosticBag
+
+_MAX_BYTES = 1024 * 1024
+_CALLS = b"call_node"
+_SUFFIX, _LOCK, _CONFIG, _FOLDER = ".vsp", "vesper.lock", "vesper.toml", "nodes"
+"""As `vesper.compiler.callees` and `vesper.repository` have them; a test holds them equal."""
+
+Rendered = Callable[["DiagnosticBag"], tuple[str, ...]]
+
+
+def compile_kept(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[str, ...]]:
+    """The node in a file, and what there is to say about it as `rendered` writes it; from the cache where it is known.
+
+    What has errors is not kept: somebody is about to change it.
+    """
+    cache = entries()
+    data = None if cache is None else _read(path)
+    if cache is None or data is None:
+        return _compile(path, rendered)
+    name = digest(fingerprint(), os.fsencode(path), data).hex()
+    found = cache.find(name)
+    if found is not None:
+        form = marshal.loads(found)  # the MAC was right: this process's user wrote it  # noqa: S302
+        if form["depends"] == _depends(path, data, form["called"]):
+            kept = _Kept(cache, name, form)
+            return kept.restored(), tuple(form["said"])
+        cache.kept.counters.hits -= 1
+        cache.kept.counters.misses += 1
+    before = _depends(path, data, ())
+    compiled, said = _compile(path, rendered)
+    # Whoever changes a file meanwhile gets what was read, and nothing of it is kept.
+    if compiled is None or before != _depends(path, data, ()) or not all(map(_is_same, _closure(compiled))):
+        return compiled, said
+    called = sorted({each.path for each in _closure(compiled)} - {compiled.path})
+    depends = _depends(path, data, called)
+    form = {"depends": depends, "called": called, "said": list(said)}
+    return _Kept(cache, name, form).wrapped(compiled), said
+
+
+class _Kept:
+    """One entry, with the facts of its node and of all that it calls. Written when somebody says that all is said."""
+
+    def __init__(self, cache: Entries, name: str, form: dict[str, Any]) -> None:
+        self._cache = cache
+        self._name = name
+        self._form = form
+
+    def restored(self) -> Compiled:
+        """The node of an entry that was found."""
+        made: list[Compiled] = []
+        for form in self._form["nodes"]:  # those that are called stand before who calls them
+            made.append(Restored(form, tuple(made[each] for each in form["callees"]), self._facts(form)))
+        return made[-1]
+
+    def wrapped(self, compiled: Compiled) -> Compiled:
+        """The same node, which keeps what is worked out about it."""
+        from vesper.compiler.node_bytes import kept
+
+        made: dict[int, tuple[int, Compiled]] = {}
+        forms: list[dict[str, Any]] = []
+
+        def wrap(each: Compiled) -> tuple[int, Compiled]:
+            if id(each) not in made:
+                callees = [wrap(callee) for callee in each.callees]
+                form = {
+                    "path": each.path,
+                    "text": each.source.text,
+                    "hash": each.semantic_hash,
+                    "ir": each.ir,
+                    "node": kept(each.node),
+                    "cases": kept(each.cases),
+                    "callees": [number for number, _ in callees],
+                    "facts": {},
+                }
+                found = Compiled(
+                    each.source,
+                    each.node,
+                    each.cases,
+                    each.ir,
+                    each.semantic_hash,
+                    tuple(callee for _, callee in callees),
+                    self._facts(form),
+                )
+                forms.append(form)
+                made[id(each)] = (len(forms) - 1, found)
+            return made[id(each)]
+
+        self._form["nodes"] = forms
+        return wrap(compiled)[1]
+
+    def _facts(self, form: dict[str, Any]) -> Facts:
+        return Facts(form["facts"], self._save)
+
+    def _save(self) -> None:
+        # Copies: another thread may add a fact while this one writes.
+        forms = [{**form, "facts": dict(form["facts"])} for form in self._form["nodes"]]
+        self._cache.put(self._name, marshal.dumps({**self._form, "nodes": forms}))
+
+
+def _compile(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[str, ...]]:
+    from pathlib import Path
+
+    from vesper.compiler.pipeline import compile_file
+
+    compiled, bag = compile_file(Path(path))
+    return compiled, rendered(bag)
+
+
+def _closure(compiled: Compiled) -> Iterable[Compiled]:
+    yield compiled
+    for callee in compiled.callees:
+        yield from _closure(callee)
+
+
+def _is_same(compiled: Compiled) -> bool:
+    """True where the file still holds what was compiled."""
+    return _read(compiled.path) == compiled.source.text.encode("utf-8")
+
+
+def _read(path: str) -> bytes | None:
+    """The bytes of a file that may be a node; None for what is too long, or cannot be read."""
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a warm start loads no `pathlib`
+            parts = []
+            while part := file.read(_MAX_BYTES + 1):
+                parts.append(part)
+                if sum(map(len, parts)) > _MAX_BYTES:
+                    return None
+    except (OSError, ValueError):
+        return None
+    return b"".join(parts)
+
+
+# -- what a node that calls others depends on -----------------------------------------------------
+
+
+def _depends(path: str, data: bytes, called: Iterable[str]) -> bytes | None:
+    """All that decides which nodes are called, and what they are; nothing for a node that calls none. None where it
+    cannot be read."""
+    if _CALLS not in data:
+        return b""
+    root = _collection(path)
+    parts = [os.fsencode(root)]
+    lock = _read(f"{root}/{_LOCK}")
+    parts.append(b"-" if lock is None else b"+" + lock)
+    for file in sorted(_listed(root)):
+        # A file that is not called as a node is may declare any id.
+        parts.append(os.fsencode(file))
+        if not _is_named(file.rpartition("/")[2]):
+            parts.append(_read(file) or b"")
+    for file in called:
+        found = _read(file)
+        if found is None:
+            return None
+        parts += [os.fsencode(file), found]
+    return digest(*parts)
+
+
+def _collection(path: str) -> str:
+    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
+    above = folder
+    while True:
+        if (
+            os.path.basename(above) == _FOLDER  # noqa: PTH119
+            or os.path.isfile(f"{above}/{_CONFIG}")  # noqa: PTH113
+            or os.path.isfile(f"{above}/{_LOCK}")  # noqa: PTH113
+        ):
+            return above
+        upper = os.path.dirname(above)  # noqa: PTH120
+        if upper == above:
+            return folder
+        above = upper
+
+
+def _listed(root: str) -> Iterable[str]:
+    for folder, _, files in os.walk(root):
+        for name in files:
+            if name.endswith(_SUFFIX):
+                yield f"{folder}/{name}"
+
+
+def _is_named(file: str) -> bool:
+    from vesper.values.node_id import split_node_id
+
+    return split_node_id(file.removesuffix(_SUFFIX)) is not None

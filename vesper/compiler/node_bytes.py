@@ -1,0 +1,53 @@
+"""Parts of a checked node as bytes. Only what a node is made of can be in them, and they are read only after the MAC of
+the entry that holds them was found right (`vesper/cache/entries.py`)."""
+
+from __future__ import annotations
+
+from _pickle import PicklingError, Unpickler, UnpicklingError, dumps  # the C part alone
+from typing import Any
+
+__all__ = ["PicklingError", "kept", "restored"]
+
+_MODULES = frozenset(
+    (
+        "vesper.language.ir.nodes",
+        "vesper.language.ir.statements",
+        "vesper.values.types",
+        "vesper.language.check.cases",
+        "vesper.language.check.case_effects",
+    )
+)
+_OTHERS = frozenset(
+    (
+        ("vesper.values.json_value", "Json"),
+        ("decimal", "Decimal"),
+        ("datetime", "date"),
+        ("datetime", "datetime"),
+        ("datetime", "timedelta"),
+        ("datetime", "timezone"),
+        ("builtins", "frozenset"),
+        ("builtins", "set"),
+        ("types", "MappingProxyType"),
+    )
+)
+
+
+def kept(value: object) -> bytes:
+    data: bytes = dumps(value, 5)
+    return data
+
+
+def restored(data: bytes) -> Any:
+    import io
+
+    return _Reader(io.BytesIO(data)).load()
+
+
+class _Reader(Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        # No dots: a name is a name in its module, and no way to what that has imported.
+        if "." not in name and ((module, name) in _OTHERS or module in _MODULES):
+            found = super().find_class(module, name)
+            if getattr(found, "__module__", module) == module:
+                return found
+        raise UnpicklingError(f"{module}.{name} is no part of a node")

@@ -1,0 +1,104 @@
+"""The tables of `vesper.toml` that performers read: each by its own reader, which is imported where the table is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vesper.effects.settings import Table
+
+if TYPE_CHECKING:
+    from vesper.effects.cache.performer import CacheSettings
+    from vesper.effects.database.settings import DatabaseSettings
+    from vesper.effects.events.performer import EventSettings
+    from vesper.effects.files.performer import FileSettings
+    from vesper.effects.http.settings import HttpSettings
+    from vesper.effects.secrets.performer import SecretSettings
+
+NAMES = ("providers", "databases", "caches", "events", "topics", "files", "secrets")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What effects are performed with."""
+
+    providers: Mapping[str, HttpSettings] = field(default_factory=dict)
+    databases: Mapping[str, DatabaseSettings] = field(default_factory=dict)
+    caches: Mapping[str, CacheSettings] = field(default_factory=dict)
+    events: EventSettings | None = None
+    """For topics without settings of their own."""
+    topics: Mapping[str, EventSettings] = field(default_factory=dict)
+    files: Mapping[str, FileSettings] = field(default_factory=dict)
+    secrets: SecretSettings | None = None
+
+
+def read_parts(top: Table, folder: Path) -> Parts:
+    """All of them; a mistake in any is found before anything runs. Raises `ConfigError`."""
+    return Parts(
+        _providers(top),
+        _databases(top, folder),
+        _caches(top),
+        _events(top),
+        _topics(top),
+        _files(top, folder),
+        _secrets(top, folder),
+    )
+
+
+def _providers(top: Table) -> Mapping[str, HttpSettings]:
+    if "providers" not in top:
+        return {}
+    from vesper.effects.http.settings import HttpSettings
+
+    return {name: HttpSettings.from_table(name, each) for name, each in top.table("providers").tables().items()}
+
+
+def _databases(top: Table, folder: Path) -> Mapping[str, DatabaseSettings]:
+    if "databases" not in top:
+        return {}
+    from vesper.effects.database.settings import DatabaseSettings
+
+    tables = top.table("databases").tables()
+    return {name: DatabaseSettings.from_table(name, each, folder) for name, each in tables.items()}
+
+
+def _caches(top: Table) -> Mapping[str, CacheSettings]:
+    if "caches" not in top:
+        return {}
+    from vesper.effects.cache.performer import CacheSettings
+
+    return {name: CacheSettings.from_table(name, each) for name, each in top.table("caches").tables().items()}
+
+
+def _events(top: Table) -> EventSettings | None:
+    if "events" not in top:
+        return None
+    from vesper.effects.events.performer import EventSettings
+
+    return EventSettings.from_table("events", top.table("events"))
+
+
+def _topics(top: Table) -> Mapping[str, EventSettings]:
+    if "topics" not in top:
+        return {}
+    from vesper.effects.events.performer import EventSettings
+
+    return {name: EventSettings.from_table(name, each) for name, each in top.table("topics").tables().items()}
+
+
+def _files(top: Table, folder: Path) -> Mapping[str, FileSettings]:
+    if "files" not in top:
+        return {}
+    from vesper.effects.files.performer import FileSettings
+
+    return {name: FileSettings.from_table(name, each, folder) for name, each in top.table("files").tables().items()}
+
+
+def _secrets(top: Table, folder: Path) -> SecretSettings | None:
+    if "secrets" not in top:
+        return None
+    from vesper.effects.secrets.performer import SecretSettings
+
+    return SecretSettings.from_table("secrets", top.table("secrets"), folder)

@@ -1,0 +1,168 @@
+"""Who may do what. A node asks for capabilities (`security.capabilities_required`), the configuration grants them, and
+an effect is performed for a *handle* alone: an object that only a mint can make, and that only that mint accepts.
+
+Deny by default: a node may use what it asks for *and* is granted, less what it or the configuration denies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import NoReturn, final
+
+from vesper.effects.settings import ConfigError, Table
+from vesper.values.generated.capabilities import CAPABILITIES
+from vesper.values.node_id import split_node_id
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One `[[grants]]` of the configuration."""
+
+    nodes: tuple[str, ...]
+    """Ids, names without a version, or patterns with `*`."""
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+    where: str
+
+    def is_for(self, node_id: str) -> bool:
+        parts = split_node_id(node_id)
+        names = {node_id} if parts is None else {node_id, parts[0]}
+        return any(fnmatchcase(name, pattern) for pattern in self.nodes for name in names)
+
+
+def grant_from_table(table: Table) -> Grant:
+    """`nodes`, `allow` and perhaps `deny`."""
+    grant = Grant(table.texts("nodes"), table.texts("allow", ()), table.texts("deny", ()), table.where)
+    table.done()
+    for name, words in (("allow", grant.allow), ("deny", grant.deny)):
+        for word in words:
+            if not _is_word(word, takes_prefix=name == "deny"):
+                raise ConfigError(
+                    f"{table.where}.{name}",
+                    f"`{word}` is no capability; write `resource.operation.target`, with `*` for all below",
+                )
+    return grant
+
+
+def _is_word(word: str, takes_prefix: bool) -> bool:
+    """`database.read.orders`, `database.read.*`, `database.*`, `*`; what is denied may be a prefix, as in nodes."""
+    parts = word.split(".", 2)
+    if word == "*":
+        return True
+    if not all(parts) or (parts[-1] != "*" and len(parts) < 3 and not takes_prefix):
+        return False
+    head = ".".join(part for part in parts[:2] if part != "*")
+    return any(name == head or name.startswith(f"{head}.") for name in CAPABILITIES)
+
+
+def covers(granted: str, needed: str) -> bool:
+    """True where the word stands for the capability: itself, or all below `*`."""
+    return granted in (needed, "*") or (granted.endswith(".*") and needed.startswith(granted[:-1]))
+
+
+def denies(denied: str, needed: str) -> bool:
+    """True where the word denies the capability: a prefix denies all below it."""
+    stem = denied.removesuffix(".*")
+    return stem in ("*", needed) or needed.startswith(f"{stem}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a node may use a capability, and why."""
+
+    is_allowed: bool
+    why: str
+
+
+def denied_by(capability: str, node_id: str, grants: Iterable[Grant]) -> str | None:
+    """Who in the configuration denies a node the capability; None where nobody does."""
+    for grant in grants:
+        if grant.is_for(node_id):
+            for word in grant.deny:
+                if denies(word, capability):
+                    return f"{grant.where} denies `{word}`"
+    return None
+
+
+def judge(
+    capability: str, node_id: str, required: Iterable[str], denied: Iterable[str], grants: Iterable[Grant]
+) -> Judgement:
+    """What the node and the configuration say of a capability. Denials win, whoever says them."""
+    for word in denied:
+        if denies(word, capability):
+            return Judgement(False, f"the node denies itself `{word}`")
+    grants = tuple(grants)
+    denial = denied_by(capability, node_id, grants)
+    if denial is not None:
+        return Judgement(False, denial)
+    allowing = (each for each in grants if each.is_for(node_id))
+    granted = next((each.where for each in allowing if any(covers(word, capability) for word in each.allow)), None)
+    if not any(covers(word, capability) for word in required):
+        return Judgement(False, "the node does not ask for it in `capabilities_required`")
+    if granted is None:
+        return Judgement(False, "nothing in the configuration grants it")
+    return Judgement(True, f"granted by {granted}")
+
+
+@final
+class Handle:
+    """The right to one capability. Only a mint makes one; a copy is no handle."""
+
+    __slots__ = ("__weakref__", "capability")
+
+    capability: str
+
+    def __init__(self) -> None:
+        raise TypeError("a handle is minted by the Host; nobody else can make one")
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError("a handle cannot be copied")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise TypeError("a handle cannot be copied")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a handle cannot be pickled")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a handle does not change")
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.capability}>"
+
+
+class Mint:
+    """Makes handles, and knows those that it made: an object that looks like one opens nothing."""
+
+    def __init__(self, grants: Iterable[Grant]) -> None:
+        self._grants = tuple(grants)
+        self._made: dict[int, tuple[Handle, str]] = {}
+
+    def handles(
+        self, node_id: str, required: Iterable[str], denied: Iterable[str], needed: Iterable[str]
+    ) -> tuple[Mapping[str, Handle], Mapping[str, str]]:
+        """A handle for each capability that the node may use of those needed; and why not, for the others."""
+        required, denied = tuple(required), tuple(denied)
+        handles: dict[str, Handle] = {}
+        refused: dict[str, str] = {}
+        for capability in dict.fromkeys(needed):
+            found = judge(capability, node_id, required, denied, self._grants)
+            if found.is_allowed:
+                handle = object.__new__(Handle)
+                object.__setattr__(handle, "capability", capability)
+                self._made[id(handle)] = (handle, capability)  # kept for ever: an id is not used again
+                handles[capability] = handle
+            else:
+                refused[capability] = found.why
+        return handles, refused
+
+    def denial(self, capability: str, node_id: str) -> str | None:
+        """Why the configuration denies a node that is called what its caller may use; None where it does not."""
+        return denied_by(capability, node_id, self._grants)
+
+    def opens(self, handle: object, capability: str) -> bool:
+        """True where this very object was minted here for this very capability."""
+        made = self._made.get(id(handle))
+        return made is not None and made[0] is handle and made[1] == capability

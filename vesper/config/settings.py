@@ -1,0 +1,296 @@
+"""`vesper.toml`: what effects are performed with, what each node is granted, where the journal is.
+
+Reading it opens nothing and imports nothing that the file does not name. Relative paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from vesper.config.effect_tables import NAMES, Parts, read_parts
+from vesper.config.engine import read_engine
+from vesper.config.grants import Grant, grant_from_table
+from vesper.config.migration import MigrationSettings, read_migration
+from vesper.config.result_cache import ResultSettings, read_caching
+from vesper.config.traces import TraceSettings, default_traces, read_traces
+from vesper.effects.settings import ConfigError, Table, close_to
+from vesper.engines.tiering import Tiering
+
+NAME = "vesper.toml"
+VARIABLE = "VESPER_CONFIG"
+_LARGEST = 1 << 20
+_PASSWORD = re.compile(r"(://[^/@\s]*:)[^/@\s]+@")
+_CENTURY = 36_500 * 86_400
+_POLICY_PREFIX = "vesper:policy:"
+_TOP = "settings"
+"""What tables call the whole file before its name is known; never shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    dsn: str
+    lease: float = 30.0
+    retention: float | None = None
+    """Seconds that runs are kept after they ended; None for ever."""
+    key_secret: str | None = None
+    """The secret that wraps the keys of sensitive runs."""
+    earlier_key_secrets: tuple[str, ...] = ()
+    """Secrets that did so before: what they wrapped stays readable."""
+    audit_key_secret: str | None = None
+    max_body: int = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverySettings:
+    enabled: bool = True
+    every: float = 5.0
+    engine: str | None = None
+    """The engine that finishes runs; None is the one that each was begun on."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    url: str = "memory:"
+    prefix: str = _POLICY_PREFIX
+    on_store_failure: Literal["local", "refuse"] = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings."""
+
+    path: Path | None
+    folder: Path
+    """What relative paths are relative to."""
+    grants: tuple[Grant, ...]
+    journal: JournalSettings
+    recovery: RecoverySettings = RecoverySettings()
+    policies: PolicySettings = PolicySettings()
+    workers: int = 64
+    """How many executions of coroutines run at once."""
+    state_database: str | None = None
+    modules: tuple[str, ...] = ()
+    """Modules whose import registers the application's own effects."""
+    parts: Parts = field(default_factory=Parts)
+    migration: MigrationSettings | None = None
+    """None is as if there were an empty table."""
+    traces: TraceSettings | None = None
+    """None is as if there were an empty table."""
+    engine: Tiering | None = None
+    """None is as if there were an empty table."""
+    results: ResultSettings = field(default_factory=ResultSettings)
+    """Whose results are kept."""
+
+    def located(self, path: str) -> Path:
+        return self.folder / path
+
+    def migrating(self) -> MigrationSettings:
+        """How nodes are moved over, with the file of SQLite as an absolute path."""
+        found = self.migration or read_migration(Table("migration", {}), self.folder)
+        return replace(found, store=self.dsn(found.store))
+
+    def tracing(self) -> TraceSettings:
+        """Where traces are kept, and for how long."""
+        return self.traces or default_traces(self.folder)
+
+    def dsn(self, dsn: str) -> str:
+        """A DSN with the file of SQLite as an absolute path."""
+        if dsn.startswith("sqlite:") and dsn != "sqlite::memory:":
+            path = dsn.removeprefix("sqlite:")
+            return f"sqlite:{self.located(path.removeprefix('//'))}"
+        return dsn
+
+
+def find_config(start: Path | None = None) -> Path | None:
+    """The file that VESPER_CONFIG names, or the nearest `vesper.toml` from the folder upwards."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    folder = (start or Path.cwd()).resolve()
+    return next((each / NAME for each in (folder, *folder.parents) if (each / NAME).is_file()), None)
+
+
+def default_config(folder: Path) -> Config:
+    """The settings where there is no file: nothing is granted."""
+    return Config(None, folder, (), JournalSettings(f"sqlite:{folder / '.vesper' / 'journal.db'}"))
+
+
+def read_config(path: Path) -> Config:
+    """The settings of a file. Raises `ConfigError` with the line."""
+    try:
+        with path.open("rb") as file:
+            read = file.read(_LARGEST + 1)
+        if len(read) > _LARGEST:
+            raise ConfigError(str(path), f"is larger than {_LARGEST:,} bytes: this is no configuration")
+        text = read.decode("utf-8").replace("\r\n", "\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigError(str(path), f"cannot be read: {reason}") from None
+    try:
+        values = tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(str(path), "this is no TOML that can be read: it is nested too deeply") from None
+    except ValueError as error:  # also for a number of thousands of digits
+        raise ConfigError(str(path), f"this is no TOML: {error}") from None
+    try:
+        return _config(path, values)
+    except ConfigError as error:
+        raise _placed(error, path, text) from None
+
+
+def config_from(values: Mapping[str, object], folder: Path) -> Config:
+    """The settings of a mapping, for tests and for applications that keep theirs elsewhere."""
+    try:
+        return _config(folder / NAME, values)
+    except ConfigError as error:
+        dotted = error.where.removeprefix(f"{_TOP}.")
+        raise ConfigError(dotted, str(error).removeprefix(f"{error.where}: ")) from None
+
+
+def _config(path: Path, values: Mapping[str, object]) -> Config:
+    top = Table(_TOP, values)
+    folder = path.parent.resolve()
+    grants = values.get("grants", [])
+    if not isinstance(grants, list) or not all(isinstance(each, dict) for each in grants):
+        raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
+    own = {
+        *("grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces"),
+        *("engine", "cache"),
+    }
+    config = Config(
+        path,
+        folder,
+        tuple(
+            replace(grant_from_table(Table(f"{_TOP}.grants[{n}]", each)), where=f"grants[{n}]")
+            for n, each in enumerate(grants)
+        ),
+        _journal(top.table("journal"), folder),
+        _recovery(top.table("recovery")),
+        _policies(top.table("policies")),
+        top.integer("workers", 64, least=1, most=10_000),
+        _state(top.table("state")),
+        _modules(top.table("effects")),
+        read_parts(top, folder),
+        read_migration(top.table("migration"), folder),
+        read_traces(top.table("traces"), folder),
+        read_engine(top.table("engine")),
+        read_caching(top.table("cache")),
+    )
+    for name in values:
+        if name not in own and name not in NAMES:
+            raise ConfigError(f"{_TOP}.{name}", "no such setting" + close_to(name, (*sorted(own), *NAMES)))
+    database = config.state_database
+    if database is not None and database not in config.parts.databases:
+        raise ConfigError(f"{_TOP}.state.database", f"there is no [databases.{database}]")
+    topics = {f"topics.{name}": each for name, each in config.parts.topics.items()}
+    for where, topic in {"events": config.parts.events, **topics}.items():
+        if topic is not None and topic.database is not None and topic.database not in config.parts.databases:
+            raise ConfigError(f"{_TOP}.{where}.database", f"there is no [databases.{topic.database}] for the outbox")
+    return config
+
+
+def _journal(table: Table, folder: Path) -> JournalSettings:
+    dsn = table.text("dsn", f"sqlite:{folder / '.vesper' / 'journal.db'}")
+    found = JournalSettings(
+        dsn,
+        table.seconds("lease", 30.0),
+        table.seconds("retention") if "retention" in table else None,
+        table.text("key_secret") if "key_secret" in table else None,
+        table.texts("earlier_key_secrets", ()),
+        table.text("audit_key_secret") if "audit_key_secret" in table else None,
+        table.size("max_body", 4 << 20),
+    )
+    table.done()
+    if not dsn.startswith(("sqlite:", "postgresql://", "postgres://")):
+        raise table.error("dsn", "a journal is at `sqlite:PATH` or `postgresql://…`")
+    if found.earlier_key_secrets and found.key_secret is None:
+        raise table.error(
+            "earlier_key_secrets", "there was a key before, and now there is none: name it as `key_secret`"
+        )
+    if not 1 <= found.lease <= 86_400:
+        raise table.error("lease", "a lease is a second at least, and a day at most")
+    if found.retention is not None and not 1 <= found.retention <= _CENTURY:
+        raise table.error("retention", "runs are kept for a second at least and for 36,500 days at most, or for ever")
+    return found
+
+
+def _recovery(table: Table) -> RecoverySettings:
+    engine = table.choice("engine", ("python", "interp", "jit")) if "engine" in table else None
+    found = RecoverySettings(table.boolean("enabled", True), table.seconds("every", 5.0), engine)
+    table.done()
+    if not 0.05 <= found.every <= 86_400:
+        raise table.error("every", "every 50ms at most, and once a day at least")
+    return found
+
+
+def _policies(table: Table) -> PolicySettings:
+    found = PolicySettings(
+        table.text("url", "memory:"),
+        table.text("prefix", _POLICY_PREFIX),
+        "refuse" if table.choice("on_store_failure", ("local", "refuse"), "local") == "refuse" else "local",
+    )
+    table.done()
+    if found.url != "memory:" and not found.url.startswith(("redis://", "rediss://", "unix://")):
+        raise table.error("url", "`memory:` or `redis://…` is expected")
+    return found
+
+
+def _state(table: Table) -> str | None:
+    found = table.text("database") if "database" in table else None
+    table.done()
+    return found
+
+
+def _modules(table: Table) -> tuple[str, ...]:
+    found = table.texts("modules", ())
+    table.done()
+    return found
+
+
+def _placed(error: ConfigError, path: Path, text: str) -> ConfigError:
+    """The same error with the line of the file that it is about."""
+    dotted = error.where.removeprefix(f"{_TOP}.")
+    message = str(error).removeprefix(f"{error.where}: ")
+    lines = text.splitlines()
+    line = _line_of(dotted, lines)
+    if line is None:
+        return ConfigError(str(path), f"{dotted}: {message}" if dotted != _TOP else message)
+    shown = _PASSWORD.sub(r"\1…@", lines[line])  # messages go into logs
+    number = str(line + 1)
+    caret = " " * (len(shown) - len(shown.lstrip())) + "^" * max(1, len(shown.strip().split("=")[0].strip()))
+    gutter = " " * len(number)
+    return ConfigError(f"{path}:{number}", f"{dotted}: {message}\n{gutter} |\n{number} | {shown}\n{gutter} | {caret}")
+
+
+def _line_of(dotted: str, lines: list[str]) -> int | None:
+    """Where a setting stands; where it does not, its table. Good enough for a message: a key in quotes with dots is
+    not found."""
+    wanted = re.sub(r"\[(\d+)\]", r".\1", dotted).split(".")
+    table: list[str] = []
+    counts: dict[str, int] = {}
+    best: tuple[int, int] | None = None
+    for number, line in enumerate(lines):
+        stripped = line.strip()
+        if stripped.startswith("[["):
+            name = stripped.strip("[] \t").replace(" ", "")
+            table = [*name.split("."), str(counts.get(name, 0))]
+            counts[name] = counts.get(name, 0) + 1
+            found = table
+        elif stripped.startswith("["):
+            table = stripped.partition("]")[0].strip("[] \t").replace('"', "").split(".")
+            found = table
+        elif "=" in stripped and not stripped.startswith("#"):
+            found = [*table, *stripped.partition("=")[0].strip().strip("\"'").split(".")]
+        else:
+            continue
+        if found[: len(wanted)] == wanted and len(found) > len(wanted):
+            found = wanted  # a table below the one that is meant, which has no line of its own
+        if found == wanted[: len(found)] and (best is None or len(found) > best[0]):
+            best = (len(found), number)
+    return None if best is None else best[1]

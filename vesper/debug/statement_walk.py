@@ -1,0 +1,397 @@
+"""Where an execution is: from its marks to the statements of its node, one after the other.
+
+An engine tells what it computed (docs/spec/ir.md, Marks), asks, and ends. The walk goes through the statements of the
+node beside it and reads off those events which way it went: each statement that is reached is a stop, with the names
+that are seen there. Nothing is computed twice but what has no mark: what a loop goes over, its first state, what a call
+is given, and with which code something failed. That is asked of the same engine.
+
+The walk never guesses. Where an engine tells something that the node's flow does not lead to, it is lost, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from vesper.compiler import Compiled
+from vesper.debug.event_reader import Computing, Failure, Left, Lost, Over, Reading, Walking
+from vesper.debug.stops import (
+    BEGINNING,
+    END,
+    LOST,
+    PROMISES,
+    Answered,
+    Asked,
+    Clause,
+    Ended,
+    Event,
+    Marked,
+    Stop,
+    guarded_by,
+    label,
+    line_of,
+    operation,
+)
+from vesper.engines.engine import Engine, Request
+from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.failures import becomes_declared
+from vesper.language.ir.nodes import item_types
+from vesper.language.ir.statements import handlers_of, value_type
+from vesper.trace.expressions import Expressions, Name
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import Value, in_order
+from vesper.values.types import ArrayOf, MapOf, SetOf, Type
+
+OnCall: TypeAlias = Callable[[Stop, Engine], Outcome | None]
+"""What a call came to that failed: runs the called node once more on what it was given and answered. None where it
+asks for something else then."""
+
+
+class Walk(Reading):
+    """The stops of one execution on one engine, as far as its events go."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        engine: Engine,
+        expressions: Expressions,
+        inputs: Mapping[str, object],
+        now: datetime,
+        on_call: OnCall,
+    ) -> None:
+        super().__init__(compiled.node, engine, expressions, inputs, now)
+        self._on_call = on_call
+        self._iterations = ""
+        self.is_ended = False
+        self._steps = self._whole()
+        next(self._steps)
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Goes on as far as these lead."""
+        self._waiting.extend(events)
+        if not self.is_ended:
+            try:
+                next(self._steps)
+            except StopIteration:
+                self.is_ended = True
+
+    # -- the phases -------------------------------------------------------------------------------
+
+    def _whole(self) -> Walking:
+        outcome: Outcome | None = None
+        try:
+            with suppress(Over):
+                yield from self._phases()
+            event = yield from self._peek()
+            if not isinstance(event, Ended):
+                raise Lost
+        except Lost:
+            self._stop(LOST, "the engine is where the node does not lead", 1)
+        while outcome is None:
+            event = yield from self._take()
+            if isinstance(event, Ended):
+                outcome = event.outcome
+        self._end(outcome)
+
+    def _phases(self) -> Walking:
+        node = self._node
+        first = (*node.constraints, *node.preconditions, *node.postconditions)
+        self._stop(BEGINNING, "contract", first[0].holds.place.line if first else 1)
+        yield from self._clauses("constraint", node.constraints)
+        yield from self._clauses("precondition", node.preconditions)
+        event = yield from self._peek()
+        if isinstance(event, Ended) and isinstance(event.outcome, Failed) and event.outcome.at is None:
+            raise Over  # the inputs do not fit: there was no flow
+        has_returned = False
+        try:
+            yield from self._block(node.body, 0)
+        except Left as left:
+            has_returned = left.args[0]
+        except Failure as failure:
+            if not self._becomes_declared(failure.code):
+                raise Over from None
+        promised = (*(node.postconditions if has_returned else ()), *node.invariants)
+        if promised:
+            outcome = yield from self._outcome_ahead()
+            self._see_outputs(outcome)
+            self._stop(PROMISES, "contract", promised[0].holds.place.line)
+            if has_returned:
+                yield from self._clauses("postcondition", node.postconditions)
+            yield from self._clauses("invariant", node.invariants)
+
+    def _becomes_declared(self, code: str) -> bool:
+        errors = self._node.errors
+        return becomes_declared(self._node) and code in getattr(errors[0].type, "members", ())
+
+    def _outcome_ahead(self) -> Generator[None, None, Outcome]:
+        """How it ends: nothing is asked for after the body, so the end is told already or comes with the rest."""
+        while not (self._waiting and isinstance(self._waiting[-1], Ended)):
+            if any(not isinstance(each, Marked) for each in self._waiting):
+                raise Lost
+            yield
+        last = self._waiting[-1]
+        assert isinstance(last, Ended)
+        return last.outcome
+
+    def _see_outputs(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Returned):
+            types = {each.name: each.type for each in self._node.outputs}
+            found = {("output", name): Name(name, types[name], value) for name, value in outcome.value.items()}
+            self._names = self._names | found
+
+    def _end(self, outcome: Outcome) -> None:
+        self._see_outputs(outcome)
+        line = self.stops[-1].line
+        if isinstance(outcome, Failed) and outcome.at is not None:
+            line = self._node.expressions()[outcome.at].place.line
+        last = self.stops[-1]
+        if isinstance(outcome, Failed) and last.fails is None and last.statement is not None and last.gives is None:
+            last.fails = str(outcome.code)
+        stop = self._stop(END, "outcome", line)
+        stop.outcome = outcome
+
+    # -- clauses ----------------------------------------------------------------------------------
+
+    def _clauses(self, phase: str, clauses: Sequence[ir.Clause]) -> Walking:
+        for index, clause in enumerate(clauses):
+            yield from self._clause(phase, index, clause)
+
+    def _clause(self, phase: str, index: int, clause: ir.Clause) -> Walking:
+        try:
+            holds = yield from self._marked(clause.holds)
+        except Failure:
+            raise Over from None
+        shown: dict[str, Value] = {}
+        for reference in ir.mentioned(clause):
+            found = self._names.get((reference.kind, reference.name))
+            if found is not None:
+                shown[found.name] = found.value
+        event = self._waiting[0] if self._waiting else None
+        if holds is not True and isinstance(event, Ended) and isinstance(event.outcome, ContractBroken):
+            shown |= event.outcome.values  # outputs are seen nowhere else, where they do not come out
+        self.stops[-1].clauses.append(Clause(phase, index, clause.text, holds is True, shown))
+        if holds is not True:
+            raise Over
+
+    # -- statements -------------------------------------------------------------------------------
+
+    def _block(self, block: ir.Block, depth: int) -> Walking:
+        for statement in block:
+            yield from self._statement(statement, depth)
+
+    def _statement(self, statement: ir.Statement, depth: int, guarded: Stop | None = None) -> Walking:
+        """One statement. The one behind a `when:` has the stop of its guard: to the author they are one step."""
+        stop = self._stop_at(statement, depth) if guarded is None else guarded
+        outside, iterations = self._names, self._iterations
+        try:
+            value = yield from self._run(statement, stop, depth)
+        except Failure as failure:
+            stop.fails = failure.code
+            self._names, self._iterations = outside, iterations
+            handler = _handler(handlers_of(statement), failure.code)
+            if handler is None:
+                raise
+            yield from self._block(handler.body, depth + 1)
+            if handler.value is None:
+                raise
+            self._resume(stop, handler.value)
+            value = yield from self._marked(handler.value)
+        self._names = outside
+        type_ = value_type(statement)
+        if type_ is not None and not isinstance(statement, ir.Return | ir.Raise | ir.Require):
+            found = Name(statement.name.lstrip("_"), type_, value)
+            stop.gives = found
+            self._names = self._names | {("step", statement.name): found}
+
+    def _run(self, statement: ir.Statement, stop: Stop, depth: int) -> Computing:
+        match statement:
+            case ir.Step(value=value):
+                return (yield from self._marked(value))
+            case ir.Return(values) | ir.Raise(values):
+                for _, each in values:
+                    yield from self._unmarked(each)
+                event = yield from self._peek()
+                if isinstance(event, Ended) and isinstance(event.outcome, Failed) and self._is_inside(event, values):
+                    raise Failure(str(event.outcome.code))
+                raise Left(isinstance(statement, ir.Return))
+            case ir.Require(clause):
+                number = self._node.validations().index(clause)
+                yield from self._clause("validation", number, clause)
+                return None
+            case ir.Branch():
+                return (yield from self._branch(statement, stop, depth))
+            case ir.Loop():
+                return (yield from self._loop(statement, stop, depth))
+            case ir.Request():
+                return (yield from self._request(statement, stop))
+            case ir.CallNode():
+                return (yield from self._call(statement, stop))
+
+    def _branch(self, branch: ir.Branch, stop: Stop, depth: int) -> Computing:
+        guarded = guarded_by(branch)
+        for arm in branch.arms:
+            holds = yield from self._marked(arm.when)
+            if guarded is not None:
+                stop.is_skipped = holds is not True
+            if holds is True and guarded is not None:
+                yield from self._statement(guarded, depth, stop)
+                return None if arm.value is None else (yield from self._marked(arm.value))
+            if holds is True:
+                return (yield from self._arm(arm.body, arm.value, stop, depth))
+        return (yield from self._arm(branch.otherwise, branch.otherwise_value, stop, depth))
+
+    def _arm(self, body: ir.Block, value: ir.Expression | None, stop: Stop, depth: int) -> Computing:
+        yield from self._block(body, depth + 1)
+        if value is None:
+            return None
+        self._resume(stop, value)
+        return (yield from self._marked(value))
+
+    def _loop(self, loop: ir.Loop, stop: Stop, depth: int) -> Computing:
+        items: Sequence[Value | tuple[Value, Value]] | None = None
+        if loop.over is not None:
+            yield from self._unmarked(loop.over)
+            items = _items(self._computed(loop.over), loop.over.type)
+        state: dict[int, Value] = {}
+        for each in loop.state:
+            yield from self._unmarked(each.value)
+            state[each.local] = self._computed(each.value)
+        collected: list[Value] = []
+        outside, iterations, count, taken = self._names, self._iterations, 0, 0
+        while items is None or taken < len(items):
+            self._names = outside | self._locals(loop, None if items is None else items[taken], state)
+            taken += 1
+            if loop.where is not None and (yield from self._marked(loop.where)) is not True:
+                continue
+            if loop.condition is not None and (yield from self._marked(loop.condition)) is not True:
+                break
+            if count == loop.max:
+                raise Failure(ErrorCode.LOOP_LIMIT.value)
+            self._iterations = f"{iterations}[{count}]"
+            count += 1
+            yield from self._block(loop.body, depth + 1)
+            last = (loop.collect, *(value for _, value in loop.next), loop.stop_when)
+            self._resume(stop, next((each for each in last if each is not None), None))
+            if loop.collect is not None:
+                collected.append((yield from self._marked(loop.collect)))
+            changed: dict[int, Value] = {}
+            for local, value in loop.next:
+                changed[local] = yield from self._marked(value)
+            state |= changed
+            self._names = self._names | self._locals(loop, None, state)
+            if loop.stop_when is not None and (yield from self._marked(loop.stop_when)) is True:
+                break
+        self._iterations = iterations
+        result: dict[str, Value] = {each.name: state[each.local] for each in loop.state}
+        if loop.collect is not None:
+            result["collected"] = collected
+        return result
+
+    def _locals(
+        self, loop: ir.Loop, item: Value | tuple[Value, Value] | None, state: Mapping[int, Value]
+    ) -> dict[tuple[str, str], Name]:
+        found: dict[tuple[str, str], Name] = {}
+        if loop.over is not None and item is not None:
+            types = item_types(loop.over.type)
+            parts = item if isinstance(item, tuple) else (item,)
+            for number, name, type_, value in zip(loop.locals, loop.names, types, parts, strict=False):
+                found["local", str(number)] = Name(name, type_, value)
+        for each in loop.state:
+            found["local", str(each.local)] = Name(each.name, each.value.type, state[each.local])
+        return found
+
+    def _request(self, request: ir.Request, stop: Stop) -> Computing:
+        for part in (*(() if request.key is None else (request.key,)), *(value for _, value in request.arguments)):
+            yield from self._unmarked(part)
+        event = yield from self._peek()
+        if not isinstance(event, Asked):
+            raise self._failure((*(() if request.key is None else (request.key,)), *(v for _, v in request.arguments)))
+        stop.request = event.request
+        stop.path = event.request.path.lstrip("_")
+        self._waiting.popleft()
+        event = yield from self._take()
+        if not isinstance(event, Answered):
+            raise Lost
+        stop.completion = event.completion
+        if event.completion.failure is not None:
+            raise Failure(event.completion.failure)
+        event = yield from self._peek()
+        if not (isinstance(event, Marked) and event.index == request.result.index):
+            raise Failure(ErrorCode.BAD_RESPONSE.value)
+        return (yield from self._marked(request.result))
+
+    def _call(self, call: ir.CallNode, stop: Stop) -> Computing:
+        for _, value in call.inputs:
+            yield from self._unmarked(value)
+        stop.given = {name: self._computed(value) for name, value in call.inputs}
+        while isinstance((event := (yield from self._peek())), Asked | Answered):
+            if isinstance(event, Asked) and not _is_inside_call(event.request, call):
+                break  # the call has failed, and its handler asks
+            self._waiting.popleft()
+            if isinstance(event, Asked):
+                stop.inside.append((event.request, None))
+            else:
+                stop.inside[-1] = (stop.inside[-1][0], event.completion)
+        if isinstance(event, Marked) and event.index == call.result.index:
+            return (yield from self._marked(call.result))
+        if isinstance(event, Ended) and isinstance(event.outcome, Failed):
+            raise Failure(str(event.outcome.code))
+        outcome = self._on_call(stop, self._engine)
+        match outcome:
+            case Failed(code):
+                raise Failure(str(code))
+            case DeclaredError(error):
+                raise Failure(str(error["error_code"]))
+            case ContractBroken():
+                raise Failure("contract_broken")
+            case None:
+                raise Lost
+            case _:
+                raise Over
+
+    # -- stops ------------------------------------------------------------------------------------
+
+    def _stop_at(self, statement: ir.Statement, depth: int) -> Stop:
+        stop = self._stop(f"{label(statement)}{self._iterations}", operation(statement), line_of(statement), depth)
+        stop.statement = statement
+        return stop
+
+    def _resume(self, stop: Stop, at: ir.Expression | None) -> None:
+        """The statement goes on after a block inside it: that is a stop of its own, unless the block had none."""
+        if at is not None and self.stops[-1] is not stop and stop.statement is not None:
+            path = f"{label(stop.statement)}{self._iterations}"
+            again = self._stop(path, stop.operation, at.place.line, stop.depth + 1)
+            again.statement, again.is_resumed = stop.statement, True
+
+
+def _is_inside_call(request: Request, call: ir.CallNode) -> bool:
+    head, slash, _ = request.path.partition("/")
+    return bool(slash) and head.partition("[")[0] == call.name
+
+
+def _handler(handlers: Sequence[ir.Handler], code: str) -> ir.Handler | None:
+    """The handler that takes a failure: the code itself, its class, any HTTP code, any code."""
+    wanted = [code]
+    if code.startswith("http_"):
+        wanted += [f"http_{code[5]}xx", "http_error"]
+    for each in (*wanted, "any"):
+        for handler in handlers:
+            if each in handler.codes:
+                return handler
+    return None
+
+
+def _items(value: Value, type_: Type) -> Sequence[Value | tuple[Value, Value]]:
+    match type_, value:
+        case ArrayOf(), list() | tuple():
+            return value
+        case SetOf(element), set() | frozenset():
+            return in_order(element, value)
+        case MapOf(key), dict():
+            entries: dict[Any, Value] = dict(value)
+            return [(each, entries[each]) for each in in_order(key, entries)]
+        case _:
+            raise Lost

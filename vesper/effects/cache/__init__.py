@@ -1,0 +1,1 @@
+"""Cache effects, in memory and in Redis."""

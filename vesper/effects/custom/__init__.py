@@ -1,0 +1,1 @@
+"""Effects that an application registers in Python."""

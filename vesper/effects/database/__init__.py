@@ -1,0 +1,1 @@
+"""Database effects on SQLite and PostgreSQL."""

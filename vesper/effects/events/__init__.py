@@ -1,0 +1,1 @@
+"""The effect `event_publish`."""

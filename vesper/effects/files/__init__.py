@@ -1,0 +1,1 @@
+"""File effects below configured folders."""

@@ -1,0 +1,1 @@
+"""The effect `http_request`."""

@@ -1,0 +1,1 @@
+"""Secrets: sources, access and masking."""

@@ -1,0 +1,1 @@
+"""State of policies, in memory and in Redis."""

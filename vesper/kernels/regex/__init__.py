@@ -1,0 +1,73 @@
+"""Regular expressions: one dialect, in time proportional to the text. Every pattern has been read by the checker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from vesper.kernels.raised import Raised
+from vesper.kernels.regex.machine import Finder, recognizer_of
+from vesper.kernels.regex.program import program_of
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_ENTRIES, MAX_TEXT
+
+
+def matches(value: str, pattern: str) -> bool:
+    return recognizer_of(pattern).matches(value)
+
+
+def find(value: str, pattern: str) -> str | None:
+    found = next(_matches(value, pattern), None)
+    return None if found is None else value[found[0] : found[1]]
+
+
+def find_all(value: str, pattern: str) -> list[str]:
+    return [value[start:end] for start, end in _bounded_matches(value, pattern, MAX_ENTRIES)]
+
+
+def groups(value: str, pattern: str) -> list[str | None] | None:
+    if not matches(value, pattern):
+        return None
+    slots = Finder(program_of(pattern), value, with_groups=True).find(0)
+    assert slots is not None, "what is recognized can be found"
+    pairs = zip(slots[::2], slots[1::2], strict=True)
+    # A group that was begun and not ended took no part: only a way that ended it could have gone on.
+    return [value[start:end] if end >= 0 else None for start, end in pairs]
+
+
+def replace(value: str, pattern: str, new: str) -> str:
+    parts: list[str] = []
+    length = len(value)
+    position = 0
+    for start, end in _matches(value, pattern):
+        length += len(new) - (end - start)
+        parts += (value[position:start], new)
+        position = end
+    # SEMANTICS: what a later match takes away may make room again, so only the whole is measured; but it is not made.
+    if length > MAX_TEXT:
+        raise Raised(ErrorCode.TOO_LARGE)
+    return "".join((*parts, value[position:]))
+
+
+def split(value: str, pattern: str) -> list[str]:
+    parts: list[str] = []
+    position = 0
+    for start, end in _bounded_matches(value, pattern, MAX_ENTRIES - 1):
+        parts.append(value[position:start])
+        position = end
+    return [*parts, value[position:]]
+
+
+def _matches(value: str, pattern: str) -> Iterator[tuple[int, int]]:
+    """Where each match starts and ends."""
+    # Most texts that are searched have no match, and to see that takes a fraction of the time that finding one does.
+    if matches(value, pattern):
+        for slots in Finder(program_of(pattern), value).find_all():
+            yield slots[0], slots[1]
+
+
+def _bounded_matches(value: str, pattern: str, most: int) -> list[tuple[int, int]]:
+    found = list(islice(_matches(value, pattern), most + 1))
+    if len(found) > most:
+        raise Raised(ErrorCode.TOO_LARGE)
+    return found

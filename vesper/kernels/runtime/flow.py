@@ -1,0 +1,190 @@
+"""What generated code uses for the flow: requests to the Host, calls of other nodes, loops with a bound, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from datetime import datetime
+from decimal import getcontext, setcontext
+from functools import cache, wraps
+
+from vesper.kernels.decimal import EXACT, UNSAID, said
+from vesper.kernels.raised import ClauseFailed, ContractBroken, DeclaredError, Raised
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.model import MAX_ENTRIES
+from vesper.values.typed import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+_Code = TypeVar("_Code", bound=str)
+
+FAILURES = (Raised, *UNSAID)
+"""What `on_error` can take."""
+
+
+class Request(NamedTuple):
+    """An effect that is asked for. Only the Host performs it."""
+
+    path: str
+    effect: str
+    effect_class: str
+    fixed: Mapping[str, str]
+    arguments: Mapping[str, object]
+    key: str | None = None
+
+
+if TYPE_CHECKING:
+    Asking = Generator[Request, Any, _Result]
+else:
+    Asking = Generator  # of which generated code says what it returns, in an annotation
+"""What a node with effects is: it yields requests, is sent what came of them, and returns its outputs."""
+
+
+def exact_steps(
+    function: Callable[_Parameters, Asking[_Result]],
+) -> Callable[_Parameters, Asking[_Result]]:
+    """Run a node with effects under the exact context; while it waits, the caller has its own."""
+
+    @wraps(function)
+    def under_exact_context(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Asking[_Result]:
+        steps = function(*args, **kwargs)
+        answer: object = None
+        failure: Raised | None = None
+        while True:
+            callers = getcontext()
+            setcontext(EXACT)
+            try:
+                request = steps.send(answer) if failure is None else steps.throw(failure)
+            except StopIteration as end:
+                result: _Result = end.value
+                return result
+            except UNSAID as unsaid:
+                raise said(unsaid) from None
+            finally:
+                setcontext(callers)
+            try:
+                answer, failure = (yield request), None
+            except Raised as thrown:
+                answer, failure = None, thrown
+
+    return under_exact_context
+
+
+def code_of(failure: BaseException) -> str:
+    """The code of what was caught."""
+    if isinstance(failure, Raised | ClauseFailed):
+        return failure.code
+    return ErrorCode.MISSING_KEY.value if isinstance(failure, KeyError) else ErrorCode.DECIMAL_OVERFLOW.value
+
+
+def outside_of_the_flow(clauses: Callable[_Parameters, None]) -> Callable[_Parameters, None]:
+    """Clauses that are checked at an end of the flow: a failure in one is no failure of the flow, so that no code in
+    the node's `error_code` makes it a declared error."""
+
+    @wraps(clauses)
+    def check(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
+        try:
+            clauses(*args, **kwargs)
+        except FAILURES as failure:
+            raise ClauseFailed(code_of(failure)).with_traceback(failure.__traceback__) from None
+
+    return check
+
+
+def one_of(code: str, members: tuple[_Code, ...]) -> _Code | None:
+    """The code as the member that it is; nothing where it is none of them."""
+    return next((member for member in members if member == code), None)
+
+
+def http_class(code: str) -> str:
+    """`http_4xx` for `http_402`; nothing for a code that is no status."""
+    return f"{code[:6]}xx" if code.startswith("http_") and code[5:].isdigit() else ""
+
+
+def path(name: str, *iterations: int) -> str:
+    """Where a request stands: the step, and in loops the iteration, from 0."""
+    return name + "".join(f"[{count - 1}]" for count in iterations)
+
+
+def counted(iterations: int, most: int) -> int:
+    """One iteration more, unless that is more than the loop may have."""
+    if iterations >= most:
+        raise Raised(ErrorCode.LOOP_LIMIT)
+    return iterations + 1
+
+
+def keep(collected: list[Any], value: object) -> None:
+    """Add what an iteration collects."""
+    if len(collected) >= MAX_ENTRIES:
+        raise Raised(ErrorCode.TOO_LARGE)
+    collected.append(value)
+
+
+def called(node: Callable[..., _Result], /, **inputs: object) -> _Result:
+    """The outputs of another node; however else it ends is a failure here."""
+    try:
+        return node(**_arguments(node, inputs))
+    except DeclaredError as error:
+        raise Raised(str(error.values["error_code"])) from error
+    except ContractBroken as broken:
+        raise Raised(ErrorCode.CONTRACT_BROKEN) from broken
+    except (ClauseFailed, *UNSAID) as failure:
+        raise Raised(code_of(failure)) from failure
+    except Raised as failure:
+        raise Raised(failure.code) from failure
+
+
+def _takes_now(node: Callable[..., Any]) -> bool:
+    """Whether a node wants to know when the execution started. An engine says so; a plain generated function has the
+    parameter, and no input is called like it."""
+    said: bool | None = getattr(node, "takes_now", None)
+    return "now" in _parameters(node) if said is None else said
+
+
+def _arguments(node: Callable[..., Any], inputs: dict[str, object]) -> dict[str, object]:
+    """Inputs under the names of the parameters: an input called `len` is the parameter `len_` of a plain function."""
+    if hasattr(node, "takes_now") or inputs.keys() <= (names := _parameters(node)):
+        return inputs
+    found = {name if name in names else f"{name}_": value for name, value in inputs.items()}
+    if len(found) < len(inputs):
+        raise TypeError(f"inputs of {node.__name__} share a parameter: {', '.join(inputs)}")
+    return found
+
+
+@cache
+def _parameters(node: Callable[..., Any]) -> frozenset[str]:
+    from inspect import signature  # takes long to load, and a node that calls none needs it not
+
+    return frozenset(signature(node).parameters)
+
+
+def call_node(where: str, node: Callable[..., Any], now: datetime, /, **inputs: object) -> Asking[Any]:
+    """The same for a node that may ask for effects: its requests are made here, under the path of the call."""
+    if _takes_now(node):
+        inputs["now"] = now
+    steps = called(node, **inputs)
+    if not isinstance(steps, Generator):
+        return steps
+    answer: object = None
+    failure: Raised | None = None
+    while True:
+        try:
+            request = _advance(steps, answer, failure)
+        except StopIteration as end:
+            return end.value
+        try:
+            answer, failure = (yield request._replace(path=f"{where}/{request.path}")), None
+        except Raised as thrown:
+            answer, failure = None, thrown
+
+
+def _advance(steps: Asking[Any], answer: object, failure: Raised | None) -> Request:
+    try:
+        return steps.send(answer) if failure is None else steps.throw(failure)
+    except DeclaredError as error:
+        raise Raised(str(error.values["error_code"])) from error
+    except ContractBroken as broken:
+        raise Raised(ErrorCode.CONTRACT_BROKEN) from broken
+    except (ClauseFailed, *UNSAID) as failure:
+        raise Raised(code_of(failure)) from failure
+    except Raised as inner:
+        raise Raised(inner.code) from inner

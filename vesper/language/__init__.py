@@ -1,0 +1,1 @@
+"""The language: reading, checking and describing nodes."""

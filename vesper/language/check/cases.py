@@ -1,0 +1,117 @@
+"""Test cases read by the declared types: inputs as given, expected outputs or the clause that must break."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from vesper.language.check.callees import Interface
+from vesper.language.check.case_effects import CaseEffects, ExpectedRequest
+from vesper.language.check.expressions.literals import Unread, read_literal
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.failures import is_code
+from vesper.language.syntax import ast
+from vesper.language.syntax.yaml_tree import Tree
+from vesper.values.model import Value, plain
+from vesper.values.record import record
+from vesper.values.types import TIMESTAMP, Type
+
+
+@record(frozen=True, slots=True)
+class Case:
+    name: str
+    inputs: dict[str, Value]
+    """As a caller gives them, and outputs as a caller gets them."""
+    expect: dict[str, Value] | None
+    """The outputs, or None where a clause must break."""
+    breaks: tuple[str, int] | None
+    """Phase and index of the clause that must break."""
+    error: dict[str, Value] | None = None
+    """The fields of the declared error that must come, those that the case names."""
+    fails: str | None = None
+    """The code of the failure that must come."""
+    now: Value | None = None
+    """When the execution starts."""
+    effects: tuple[ExpectedRequest, ...] = ()
+    line: int = 0
+    """Where it stands in its file."""
+
+
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]")
+
+
+def check_cases(
+    cases: tuple[ast.TestCase, ...], node: ir.Node, called: Mapping[str, Interface], bag: DiagnosticBag
+) -> tuple[Case, ...]:
+    inputs = {each.name: each.type for each in node.inputs}
+    outputs = {each.name: each.type for each in node.outputs}
+    clauses: dict[tuple[str, ...], tuple[str, int]] = {}
+    for phase, listed in node.phases():
+        for index, clause in enumerate(listed):
+            clauses.setdefault(_words(clause.text), (phase, index))
+    found = []
+    # A function has no clock.
+    asks_time = node.type != "function" and any(isinstance(each, ir.Now) for each in node.expressions())
+    reader = CaseEffects(node, called, bag)
+    for case in cases:
+        given = _values(case.inputs, inputs, "no input", bag)
+        now, effects = _now(case, asks_time, bag), reader.read(case)
+        line = bag.source.position(case.name.span.start)[0]
+        if case.error is not None:
+            errors = {each.name: each.type for each in node.errors}
+            error = _values(case.error, errors, "no field of the errors", bag)
+            found.append(Case(case.name.text, given, None, None, error=error, now=now, effects=effects, line=line))
+            continue
+        if case.fails is not None:
+            of_called = (interface.codes for interface in called.values())
+            if not is_code(case.fails.text) and not any(case.fails.text in codes for codes in of_called):
+                bag.error(Code.CODE_CANNOT_HAPPEN, case.fails.span, failure=case.fails.text)
+            failure = case.fails.text
+            found.append(Case(case.name.text, given, None, None, None, failure, now, effects, line))
+            continue
+        if case.breaks is None:
+            expect = _values(case.expect, outputs, "no output", bag)
+            found.append(Case(case.name.text, given, expect, None, now=now, effects=effects, line=line))
+            continue
+        found_clause = clauses.get(_words(case.breaks.text))
+        if found_clause is None:
+            kinds = "no constraint, precondition or postcondition"
+            help_ = did_you_mean(case.breaks.text, [c.text for _, cs in node.phases() for c in cs])
+            bag.error(Code.UNKNOWN_NAME, case.breaks.span, kinds=kinds, name=case.breaks.text, help=help_)
+            continue
+        found.append(Case(case.name.text, given, None, found_clause, now=now, effects=effects, line=line))
+    return tuple(found)
+
+
+def _now(case: ast.TestCase, asks_time: bool, bag: DiagnosticBag) -> Value | None:
+    """When the case starts; it must say so where the node asks."""
+    if case.now is None:
+        if asks_time:
+            help_ = "say when it starts: `now: 2026-11-15T12:00:00Z`"
+            bag.error(Code.MISSING_KEY, case.name.span, where="a case of a node with `now()`", key="now", help=help_)
+        return None
+    value = read_literal(TIMESTAMP, case.now, "now", bag)
+    return None if isinstance(value, Unread) else value
+
+
+def _values(
+    given: tuple[tuple[ast.Word, Tree], ...], declared: dict[str, Type], kinds: str, bag: DiagnosticBag
+) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for word, scalar in given:
+        if word.text not in declared:
+            help_ = did_you_mean(word.text, declared)
+            bag.error(Code.UNKNOWN_NAME, word.span, kinds=kinds, name=word.text, help=help_)
+            continue
+        value = read_literal(declared[word.text], scalar, word.text, bag)
+        if not isinstance(value, Unread):
+            values[word.text] = plain(value)
+    return values
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """What a clause is known by: its words and signs, whatever the white space between them. Strings count as one."""
+    return tuple(_WORD.findall(text))

@@ -1,0 +1,97 @@
+"""Input constraints as clauses: `{min: 0}` on `age` means `age >= 0`, `{length: 2}` on a string means two code
+points."""
+
+from __future__ import annotations
+
+from vesper.language.check.expressions.checker import place_of
+from vesper.language.check.expressions.literals import Unread, read_literal, value_from_text
+from vesper.language.check.expressions.patterns import is_scalar_pattern
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.ir import nodes as ir
+from vesper.language.syntax import ast
+from vesper.language.syntax.yaml_tree import Scalar
+from vesper.values.model import Value, show
+from vesper.values.record import record
+from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Type
+
+
+@record(frozen=True, slots=True)
+class _Meaning:
+    verb: str
+    """The comparison, in the family of what is compared."""
+    of_length: bool = False
+    fixed_bound: int | None = None
+    """The bound of a constraint that is a word of its own; None where the author gives it."""
+
+
+_NUMERIC = {
+    "min": _Meaning("greater_or_equal"),
+    "max": _Meaning("less_or_equal"),
+    "positive": _Meaning("greater", fixed_bound=0),
+    "non_negative": _Meaning("greater_or_equal", fixed_bound=0),
+}
+_TEXT = {
+    "length": _Meaning("equal", of_length=True),
+    "min_length": _Meaning("greater_or_equal", of_length=True),
+    "max_length": _Meaning("less_or_equal", of_length=True),
+    "non_empty": _Meaning("greater", of_length=True, fixed_bound=0),
+}
+BY_TYPE: dict[Type, dict[str, _Meaning]] = {INTEGER: _NUMERIC, DECIMAL: _NUMERIC, FLOAT: _NUMERIC, STRING: _TEXT}
+PATTERN = "pattern"
+"""The one constraint that is no comparison: on a string, that a pattern matches somewhere in it."""
+_SIGNS = {"equal": "==", "greater": ">", "greater_or_equal": ">=", "less_or_equal": "<="}
+
+
+def constraint_clause(
+    constraint: ast.Constraint, subject: ir.Expression, shown: str, bag: DiagnosticBag
+) -> ir.Clause | None:
+    """The clause that a constraint of a value stands for, or None after reporting why it stands for none."""
+    type_ = subject.type
+    if constraint.name.text == PATTERN and type_ == STRING and constraint.bound is not None:
+        return _pattern_clause(constraint.bound, subject, shown, place_of(bag.source, constraint.span), bag)
+    known = BY_TYPE.get(type_, {})
+    meaning = known.get(constraint.name.text)
+    has_bound = constraint.bound is not None
+    if meaning is None or has_bound != (meaning.fixed_bound is None):
+        text = f"{constraint.name.text}: …" if has_bound else constraint.name.text
+        help_ = _help(constraint.name.text, meaning, type_)
+        bag.error(Code.BAD_CONSTRAINT, constraint.span, constraint=text, type=type_, help=help_)
+        return None
+    compared = INTEGER if meaning.of_length else type_
+    bound = _bound(constraint, meaning, compared, bag)
+    if bound is None:
+        return None
+    place = place_of(bag.source, constraint.span)
+    if meaning.of_length:
+        subject = ir.Call("text.length", (), (subject,), INTEGER, place)
+        shown = f"length({shown})"
+    arguments = (subject, ir.Literal(compared, bound, place))
+    holds = ir.Call(f"{compared}.{meaning.verb}", (), arguments, BOOLEAN, place)
+    return ir.Clause(holds, f"{shown} {_SIGNS[meaning.verb]} {show(bound)}")
+
+
+def _pattern_clause(
+    pattern: Scalar, subject: ir.Expression, shown: str, place: ir.Place, bag: DiagnosticBag
+) -> ir.Clause | None:
+    if not is_scalar_pattern(pattern, bag):
+        return None
+    holds = ir.Call("regex.matches", (), (subject, ir.Literal(STRING, pattern.text, place)), BOOLEAN, place)
+    return ir.Clause(holds, f"matches({shown}, {show(pattern.text)})")
+
+
+def _help(name: str, meaning: _Meaning | None, type_: Type) -> str | None:
+    known = [*BY_TYPE.get(type_, {}), *([PATTERN] if type_ == STRING else [])]
+    if meaning is None and name not in known:
+        return did_you_mean(name, known)
+    takes_no_bound = meaning is not None and meaning.fixed_bound is not None
+    return f"write `{name}` alone" if takes_no_bound else f"write `{{{name}: …}}`"
+
+
+def _bound(constraint: ast.Constraint, meaning: _Meaning, type_: Type, bag: DiagnosticBag) -> Value | None:
+    if constraint.bound is not None:
+        bound = read_literal(type_, constraint.bound, constraint.name.text, bag)
+        return None if isinstance(bound, Unread) else bound
+    fixed = meaning.fixed_bound
+    return fixed if fixed is None else value_from_text(type_, str(fixed))

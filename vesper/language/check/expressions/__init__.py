@@ -1,0 +1,1 @@
+"""Expressions: from the AST to typed IR."""

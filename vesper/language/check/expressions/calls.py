@@ -1,0 +1,257 @@
+"""Operators and functions: which operation each one means, by the types it is given.
+
+Operators and functions become operations here, by the declared types of `schemas/ops`; an integer that meets a
+decimal and a value that meets an optional are converted in plain sight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+
+from vesper.language.check.expressions.binders import AGGREGATES, with_array
+from vesper.language.check.expressions.functions import NodeFunctions
+from vesper.language.check.expressions.literal_arguments import with_literals
+from vesper.language.check.expressions.narrowing import path_of
+from vesper.language.check.expressions.operations import (
+    argument_hint,
+    by_function,
+    by_operator,
+    chosen_before,
+    form_of,
+    function_names,
+    instance,
+    is_member_there,
+    remember_choice,
+    specified,
+)
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.source import Span
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.ir import nodes as ir
+from vesper.language.syntax import ast
+from vesper.values.model import parse_decimal
+from vesper.values.operation import OpSpec
+from vesper.values.types import (
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    NULL,
+    ArrayOf,
+    Enum,
+    MapOf,
+    OptionalOf,
+    Primitive,
+    Record,
+    SetOf,
+    Type,
+    without_null,
+)
+
+_LITERALS = (ast.ArrayLiteral, ast.RecordLiteral, ast.MapLiteral)
+
+
+class Calls(NodeFunctions):
+    """The part of the expression checker that is about operators and functions."""
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def infix(self, expression: ast.Infix) -> ir.Expression | None:
+        """Each operand says what a literal or a bare word on the other side means; the place around them does not.
+
+        So `qty * 2` is one operation on integers wherever it stands, and only its result becomes a decimal.
+        """
+        is_equality = expression.operator.text in ("==", "!=")
+        if is_equality and (isinstance(expression.left, ast.Null) or isinstance(expression.right, ast.Null)):
+            return self._equal_to_null(expression)
+        if self._is_open(expression.left) and not self._is_open(expression.right):
+            right = self.infer(expression.right, None)
+            is_member = expression.operator.text == "IN"
+            left = None if right is None else self.infer(expression.left, _hint_from(right, expression.left, is_member))
+        else:
+            left = self.infer(expression.left, None)
+            is_member = expression.operator.text == "CONTAINS"
+            hint = None if left is None else _hint_from(left, expression.right, is_member)
+            is_list = expression.operator.text == "IN" and isinstance(expression.right, ast.ArrayLiteral)
+            if left is not None and is_list and left.type != NULL:
+                hint = ArrayOf(left.type)
+            elif expression.operator.text == "IN" and isinstance(expression.right, ast.Name | ast.If):
+                hint = None  # a collection stands there, so a word is a name and never a member
+            right = None if left is None else self.infer(expression.right, hint)
+        if left is None or right is None:
+            return None
+        if is_equality:
+            left, right = self._as_optionals(expression, left, right)
+        return self.operation(expression.operator, (left, right), expression.span)
+
+    def _equal_to_null(self, expression: ast.Infix) -> ir.Expression | None:
+        """`x == null`; as with IS NULL the question is about the value as it is declared."""
+        operand = expression.right if isinstance(expression.left, ast.Null) else expression.left
+        outer = self.known
+        path = path_of(operand, self.scope)
+        self.known = outer if path is None else outer - {path}
+        found = self.infer(operand, None)
+        self.known = outer
+        if found is None:
+            return None
+        if not isinstance(found.type, OptionalOf):
+            self.bag.error(Code.TYPE_MISMATCH, operand.span, expected="a value that may be null", found=found.type)
+            return None
+        null = ir.Literal(found.type, None, self.place(expression.span))
+        # A literal cannot fail: which of the two comes first is nothing that anybody could see.
+        return self.operation(expression.operator, (found, null), expression.span)
+
+    def _as_optionals(
+        self, expression: ast.Infix, left: ir.Expression, right: ir.Expression
+    ) -> tuple[ir.Expression, ir.Expression]:
+        """Two sides of an equality of which one may be null: a value on the other side becomes one that may be."""
+        if isinstance(left.type, OptionalOf) == isinstance(right.type, OptionalOf):
+            return left, right
+        may_be_null, value = (left, right) if isinstance(left.type, OptionalOf) else (right, left)
+        if expression.operator.text == "==":
+            self.scope.equal_to_a_value.add(id(expression))
+        fitted = self.converted(value, may_be_null.type)
+        if fitted is None:
+            return left, right
+        return (left, fitted) if may_be_null is left else (fitted, right)
+
+    def _is_open(self, expression: ast.Expression) -> bool:
+        """True for what may need the other side to know its type: a literal, or a word that is nobody's name."""
+        if isinstance(expression, ast.Name):
+            return self.scope.find(expression.text) is None
+        if isinstance(expression, ast.Infix):
+            return False
+        if isinstance(expression, ast.Prefix):
+            return self._is_open(expression.operand)
+        if isinstance(expression, _LITERALS):
+            return all(self._is_open(part) for part in ast.parts(expression))
+        return isinstance(expression, (ast.String, ast.Number))
+
+    def index(self, expression: ast.Index) -> ir.Expression | None:
+        base = self.infer(expression.base, None)
+        hint = base.type.key if base is not None and isinstance(base.type, MapOf) else None
+        index = self.infer(expression.index, hint)
+        if base is None or index is None:
+            return None
+        call = self._overloaded(by_function("at"), (base, index), expression.span)
+        if call is None:
+            types = f"{base.type} and {index.type}"
+            self.bag.error(Code.OPERATOR_TYPES, expression.index.span, operator="[ ]", types=types)
+        return call
+
+    def operation(self, operator: ast.Word, operands: tuple[ir.Expression, ...], span: Span) -> ir.Expression | None:
+        specs = by_operator(operator.text)
+        sign = operator.text.removeprefix("unary ")
+        if not specs:
+            self.bag.error(Code.NOT_IN_THIS_VERSION, operator.span, what=f"`{sign}` in an expression")
+            return None
+        call = self._overloaded(specs, operands, span)
+        if call is None:
+            types = " and ".join(str(operand.type) for operand in operands)
+            label = f"between {types}" if len(operands) > 1 else ""
+            help_ = None
+            if any(isinstance(operand.type, OptionalOf) for operand in operands):
+                help_ = "a value that may be null has no operators: ask with IS NOT NULL first, or use `??`"
+            self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
+        return call
+
+    def _overloaded(self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span) -> ir.Call | None:
+        """The operation that takes these operands as they are, or with integers among them made decimals.
+
+        Of the ways to do that the one that converts the fewest is taken, those on the left first.
+        """
+        place = self.place(span)
+        known = chosen_before(specs, operands)
+        if known is not None:
+            for position in known.as_decimals:
+                operands = (*operands[:position], to_decimal(operands[position]), *operands[position + 1 :])
+            return ir.Call(known.op, known.of, operands, known.returns, place)
+        integers = [position for position, operand in enumerate(operands) if operand.type == INTEGER]
+        for count in range(len(integers) + 1):
+            for chosen in combinations(integers, count):
+                candidate = tuple(
+                    to_decimal(operand) if position in chosen else operand for position, operand in enumerate(operands)
+                )
+                call = instance(specs, candidate, place)
+                if call is not None:
+                    remember_choice(specs, operands, chosen, call)
+                    return call
+        return None
+
+    # -- functions --------------------------------------------------------------------------------
+
+    def function(self, expression: ast.Call, hint: Type | None) -> ir.Expression | None:
+        name = expression.function.text
+        if name in self.functions or name in self.functions_below:
+            return self.own_call(expression)
+        form = form_of(name)
+        if form is not None and form.form is not None:
+            return self.form(form.form, expression, form.call or name, hint)
+        specs = by_function(name)
+        if not specs and specified(name):
+            self.bag.error(Code.NOT_IN_THIS_VERSION, expression.function.span, what=f"the function `{name}`")
+            return None
+        if not specs:
+            help_ = did_you_mean(name, (*self.functions, *function_names()))
+            self.bag.error(Code.UNKNOWN_NAME, expression.function.span, kinds="no function", name=name, help=help_)
+            return None
+        if expression.named:
+            self.bag.error(Code.EXPRESSION_SYNTAX, expression.named[0][0].span, expected="a value", found="`=`")
+            return None
+        if expression.binding is not None and name in AGGREGATES and len(expression.arguments) == 1:
+            # `sum(e FOR …)` is `SUM(e FOR …)`: each value is added as it comes.
+            return self.bound_form(name, expression.binding, expression.arguments[0], expression.span)
+        return self._library(with_array(expression), specs)
+
+    def _library(self, expression: ast.Call, specs: tuple[OpSpec, ...]) -> ir.Expression | None:
+        name = expression.function.text
+        arguments: list[ir.Expression | None] = []
+        for position, argument in enumerate(expression.arguments):
+            known = [found for found in arguments if found is not None]
+            # What a literal means does not depend on which of the operations an engine has already.
+            hint = argument_hint(specified(name), position, known) if len(known) == len(arguments) else None
+            if len(known) < len(arguments) and self._may_be_member(argument, specified(name), position):
+                arguments.append(None)  # an argument before it is wrong already: `half_up` is not to blame
+                continue
+            arguments.append(self.infer(argument, hint))
+        given = tuple(argument for argument in arguments if argument is not None)
+        if len(given) < len(arguments):
+            return None
+        call = self._overloaded(specs, given, expression.span)
+        if call is None:
+            types = ", ".join(str(argument.type) for argument in given) or "no arguments"
+            help_ = None
+            if any(isinstance(argument.type, OptionalOf) for argument in given):
+                help_ = "a value that may be null: ask with IS NOT NULL first, or use `??`"
+            forms = " or ".join(f"`{name}({', '.join(text for _, text in spec.params)})`" for spec in specs[:3])
+            help_ = help_ or f"it is {forms}"
+            self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
+            return None
+        return with_literals(call, expression.arguments, self.bag)
+
+    def _may_be_member(self, argument: ast.Expression, specs: Iterable[OpSpec], position: int) -> bool:
+        """True for a bare word that is nobody's name and a member of an enum that is declared at this position."""
+        if not isinstance(argument, ast.Name) or self.scope.find(argument.text) is not None:
+            return False
+        return is_member_there(specs, position, argument.text)
+
+
+def to_decimal(operand: ir.Expression) -> ir.Expression:
+    if isinstance(operand, ir.Literal) and isinstance(operand.value, int):
+        return ir.Literal(DECIMAL, parse_decimal(str(operand.value)), operand.place)
+    return ir.Call("decimal.from_integer", (), (operand,), DECIMAL, operand.place)
+
+
+def _hint_from(other: ir.Expression, literal: ast.Expression, is_member: bool) -> Type | None:
+    """What one operand says about the other: a collection says it of its members, and all of it to a literal."""
+    type_ = without_null(other.type)
+    if isinstance(type_, Primitive) and not isinstance(literal, _LITERALS):  # nearly always
+        return type_ if type_ is DECIMAL or type_ is FLOAT else None
+    if isinstance(literal, _LITERALS) and not is_member:
+        return type_ if isinstance(type_, ArrayOf | SetOf | MapOf | Record) else None
+    type_ = type_.element if isinstance(type_, SetOf | ArrayOf) else type_
+    if isinstance(type_, MapOf):
+        type_ = type_.key
+    if isinstance(literal, _LITERALS):
+        return type_
+    return type_ if isinstance(type_, Enum) or type_ in (DECIMAL, FLOAT) else None

@@ -1,0 +1,474 @@
+"""Does every expression have exactly one type? In: an expression of the AST. Out: the same as typed IR.
+
+Operators and functions become operations here, by the declared types of `schemas/ops`; an integer that meets a
+decimal and a value that meets an optional are converted in plain sight. An expression that is wrong gives None, and
+nothing is reported about what it is part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import reduce
+
+from vesper.language.check.expressions.calls import Calls, to_decimal
+from vesper.language.check.expressions.collections import CollectionForms
+from vesper.language.check.expressions.flow_forms import FlowForms
+from vesper.language.check.expressions.literals import value_from_text
+from vesper.language.check.expressions.narrowing import NOTHING, Facts, facts_when, path_of
+from vesper.language.check.named_types import TypeResolver
+from vesper.language.check.scope import Declared, Scope
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.diagnostics.suggest import did_you_mean, suggestions
+from vesper.language.ir import nodes as ir
+from vesper.language.syntax import ast
+from vesper.values.json_value import Json
+from vesper.values.model import MAX_INTEGER, ValueProblem, parse_decimal
+from vesper.values.numbers import finite_float
+from vesper.values.types import (
+    BOOLEAN,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    JSON,
+    NULL,
+    STRING,
+    Enum,
+    OptionalOf,
+    Record,
+    Type,
+    optional,
+    without_null,
+)
+
+
+def place_of(source: SourceFile, span: Span) -> ir.Place:
+    return ir.Place(*source.positions(span))
+
+
+class _Assuming(AbstractContextManager[None]):
+    """`ExpressionChecker.assuming`: a class, because a generator takes four times as long to enter and leave."""
+
+    __slots__ = ("_checker", "_facts", "_outer")
+
+    def __init__(self, checker: ExpressionChecker, facts: Facts) -> None:
+        self._checker = checker
+        self._facts = facts
+
+    def __enter__(self) -> None:
+        self._outer = self._checker.known
+        self._checker.known = self._outer | self._facts
+
+    def __exit__(self, *_: object) -> None:
+        self._checker.known = self._outer
+
+
+class ExpressionChecker(CollectionForms, Calls, FlowForms):
+    """Checks expressions of one node; the scope changes as the node's steps go by."""
+
+    def __init__(self, scope: Scope, bag: DiagnosticBag, types: TypeResolver | None = None) -> None:
+        self.scope = scope
+        self.bag = bag
+        self._types = TypeResolver((), bag) if types is None else types
+        self.known: Facts = NOTHING
+        self.functions = {}
+        self.functions_below = {}
+        self._part: Callable[[str], ir.Expression] | None = None
+
+    def over_parts(
+        self, expression: ast.Expression, part: Callable[[str], ir.Expression], names: Mapping[str, Type]
+    ) -> ir.Expression | None:
+        """A clause of a type about one value of it: its bare names are parts of that value."""
+        outer, outer_part = self.scope, self._part
+        declared = {name: Declared("field", name, type_, expression.span) for name, type_ in names.items()}
+        self.scope, self._part = Scope(names=declared, local_count=outer.local_count), part
+        try:
+            return self.check(expression, BOOLEAN)
+        finally:
+            outer.local_count = self.scope.local_count
+            self.scope, self._part = outer, outer_part
+
+    def check(self, expression: ast.Expression, expected: Type) -> ir.Expression | None:
+        """The expression as a value of the expected type."""
+        found = self.infer(expression, expected)
+        return None if found is None else self.fit(found, expected, expression.span)
+
+    def fit(self, found: ir.Expression, expected: Type, span: Span) -> ir.Expression | None:
+        """A value where another type may be expected: what converts by itself is converted, the rest is reported."""
+        fitted = self.converted(found, expected)
+        if fitted is None:
+            shown = "null" if found.type == NULL else found.type
+            help_ = None
+            if isinstance(found.type, OptionalOf) and found.type.inner == expected:
+                help_ = "it may be null: ask with IS NOT NULL first, or give another value with `??`"
+            self.bag.error(Code.TYPE_MISMATCH, span, f"this is {shown}", expected=expected, found=shown, help=help_)
+        return fitted
+
+    def converted(self, found: ir.Expression, expected: Type) -> ir.Expression | None:
+        """The same value as one of another type, where the language converts by itself; else None."""
+        if found.type == expected:
+            return found
+        if found.type == INTEGER and expected == DECIMAL:
+            return to_decimal(found)
+        if isinstance(expected, OptionalOf):
+            if found.type == NULL:
+                return ir.Literal(expected, None, found.place)
+            inner = self.converted(found, expected.inner)
+            return (
+                None if inner is None else ir.Call("optional.some", (expected.inner,), (inner,), expected, found.place)
+            )
+        return None
+
+    def know(self, facts: Facts) -> None:
+        """From here on, as far as the block reaches, these are known not to be null."""
+        self.known |= facts
+
+    def assuming(self, facts: Facts) -> AbstractContextManager[None]:
+        """Check what stands where these are known not to be null."""
+        return _Assuming(self, facts)
+
+    def infer(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
+        """The expression with the type it has. What is expected only decides what literals and bare words mean."""
+        hint = expected.inner if type(expected) is OptionalOf else expected
+        # Most are one of three; the others are asked for one by one.
+        if type(expression) is ast.Name:
+            return self._name(expression, hint)
+        if type(expression) is ast.Number:
+            return self._number(expression, hint)
+        if type(expression) is ast.Infix:
+            word = expression.operator.text
+            if word in ("AND", "OR", "=>"):
+                return self._logical(expression)
+            return self._or_else(expression, hint) if word == "??" else self.infix(expression)
+        match expression:
+            case ast.Unread():
+                return None
+            case ast.String():
+                return self._string(expression, hint)
+            case ast.Boolean():
+                return ir.Literal(BOOLEAN, expression.value, self.place(expression.span))
+            case ast.Null():
+                return ir.Literal(NULL, None, self.place(expression.span))
+            case ast.Field():
+                return self._field(expression)
+            case ast.If():
+                return self._if(expression, expected)
+            case ast.Prefix():
+                return self._prefix(expression, hint)
+            case ast.IsNull():
+                return self._is_null(expression)
+            case ast.Index():
+                return self.index(expression)
+            case ast.Call(function=ast.Word(text="old" | "now")) | ast.Template() | ast.JsonTree():
+                return self.flow_form(expression, expected)
+            case ast.Call():
+                return self.function(expression, hint)
+            case ast.Let():
+                return self._let(expression, expected)
+            case ast.Cast():
+                return self._cast(expression)
+            case _:
+                return self.collection_form(expression, hint)
+
+    def place(self, span: Span) -> ir.Place:
+        return ir.Place(*self.bag.source.positions(span))
+
+    # -- literals and names -----------------------------------------------------------------------
+
+    def _number(self, expression: ast.Number, expected: Type | None) -> ir.Expression | None:
+        place = self.place(expression.span)
+        digits = expression.text.lstrip("0") or "0"
+        if "e" in expression.text.lower() or expected == FLOAT:
+            try:
+                return ir.Literal(FLOAT, finite_float(expression.text), place)
+            except ValueProblem:
+                problem = "is past the largest float"
+        elif "." in expression.text or expected == DECIMAL:
+            try:
+                return ir.Literal(DECIMAL, parse_decimal(expression.text), place)
+            except ValueProblem:
+                problem = "has more than 1,000 digits or places"
+        elif len(digits) <= 19 and int(digits) <= MAX_INTEGER:
+            return ir.Literal(INTEGER, int(digits), place)
+        else:
+            problem = "does not fit 64 bits"
+        self.bag.error(Code.BAD_NUMBER, expression.span, text=expression.text, problem=problem)
+        return None
+
+    def _string(self, expression: ast.String, expected: Type | None) -> ir.Expression | None:
+        place = self.place(expression.span)
+        if not isinstance(expected, Enum):
+            return ir.Literal(STRING, expression.text, place)
+        if expression.text in expected.members:
+            return ir.Literal(expected, expression.text, place)
+        help_ = did_you_mean(expression.text, expected.members)
+        self.bag.error(Code.NOT_A_MEMBER, expression.span, name=expression.text, type=expected, help=help_)
+        return None
+
+    def _name(self, expression: ast.Name, expected: Type | None) -> ir.Expression | None:
+        declared = self.scope.find(expression.text)
+        is_member = isinstance(expected, Enum) and expression.text in expected.members
+        if declared is not None and is_member:
+            also = (Label(declared.span, f"{declared.describe()} is declared here"),)
+            help_ = f"write `'{expression.text}'` for the member"
+            one = declared.describe()
+            self.bag.error(Code.AMBIGUOUS_WORD, expression.span, also=also, help=help_, name=expression.text, one=one)
+            return None
+        if declared is not None:
+            return self._narrowed(self._reference(declared, expression.span), expression)
+        if is_member:
+            assert expected is not None
+            return ir.Literal(expected, expression.text, self.place(expression.span))
+        self._unknown(expression, expected)
+        return None
+
+    def _reference(self, declared: Declared, span: Span) -> ir.Expression | None:
+        declared.used = True
+        if declared.type is None:
+            return None
+        if declared.kind == "field":
+            assert self._part is not None
+            return replace(self._part(declared.name), place=self.place(span))
+        if declared.kind == "local":
+            return ir.Local(declared.number, declared.name, declared.type, self.place(span))
+        return ir.Ref(declared.kind, declared.ir_name or declared.name, declared.type, self.place(span))
+
+    def _narrowed(self, found: ir.Expression | None, expression: ast.Expression) -> ir.Expression | None:
+        """A value that is known not to be null here, without its null."""
+        if found is None or not isinstance(found.type, OptionalOf):
+            return found
+        if path_of(expression, self.scope) not in self.known:
+            return found
+        return ir.Call("optional.unwrap", (found.type.inner,), (found,), found.type.inner, found.place)
+
+    def _unknown(self, word: ast.Name, expected: Type | None) -> None:
+        visible = {each.name: each for each in self.scope.visible()}
+        kinds, candidates = self.scope.kinds(), [*visible]
+        if isinstance(expected, Enum):
+            kinds += f" is, and no member of {expected}"
+            candidates += expected.members
+        close = next((visible[name] for name in suggestions(word.text, candidates) if name in visible), None)
+        also = () if close is None else (Label(close.span, f"`{close.name}` is declared here"),)
+        help_ = did_you_mean(word.text, candidates)
+        self.bag.error(Code.UNKNOWN_NAME, word.span, "unknown name", also=also, help=help_, kinds=kinds, name=word.text)
+
+    def _field(self, expression: ast.Field) -> ir.Expression | None:
+        if isinstance(expression.base, ast.Name) and expression.base.text in ("input", "output", "error"):
+            return self._own(expression, expression.base.text)
+        base = self.infer(expression.base, None)
+        if base is None:
+            return None
+        if not isinstance(base.type, Record):
+            help_ = None
+            if isinstance(base.type, OptionalOf):
+                help_ = "it may be null: ask with IS NOT NULL first"
+            self.bag.error(Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type, help=help_)
+            return None
+        type_ = base.type.field(expression.name.text)
+        if type_ is None:
+            help_ = did_you_mean(expression.name.text, [name for name, _ in base.type.fields])
+            kinds = f"no field of {base.type}"
+            self.bag.error(Code.UNKNOWN_NAME, expression.name.span, kinds=kinds, name=expression.name.text, help=help_)
+            return None
+        found = ir.Field(base, expression.name.text, type_, self.place(expression.span))
+        return self._narrowed(found, expression)
+
+    def _own(self, expression: ast.Field, kind: str) -> ir.Expression | None:
+        """`input.x`, `output.x`."""
+        name = expression.name
+        declared = self.scope.member(kind, name.text)
+        if declared is not None:
+            return self._narrowed(self._reference(declared, expression.span), expression)
+        is_allowed = {"output": self.scope.in_postcondition, "error": self.scope.in_invariant}.get(kind, True)
+        table = {"output": self.scope.outputs, "error": self.scope.errors}.get(kind, self.scope.names)
+        names = [each for each, found in table.items() if found.kind == kind] if is_allowed else []
+        kinds = (
+            f"no {kind}"
+            if is_allowed
+            else f"outside {'postconditions' if kind == 'output' else 'invariants'} no {kind}"
+        )
+        help_ = did_you_mean(name.text, names)
+        self.bag.error(Code.UNKNOWN_NAME, name.span, kinds=kinds, name=name.text, help=help_)
+        return None
+
+    # -- conditions -------------------------------------------------------------------------------
+
+    def _if(self, expression: ast.If, expected: Type | None) -> ir.Expression | None:
+        condition = self.check(expression.condition, BOOLEAN)
+        with self.assuming(facts_when(expression.condition, True, self.scope)):
+            then = self.infer(expression.then, expected)
+        hint = expected if then is None or expected is not None else then.type
+        with self.assuming(facts_when(expression.condition, False, self.scope)):
+            otherwise = self.infer(expression.otherwise, hint)
+        if condition is None or then is None or otherwise is None:
+            return None
+        then, otherwise = self._null_as(expected, then), self._null_as(expected, otherwise)
+        branches = self.one_type(then, otherwise, expression.otherwise.span)
+        if branches is None:
+            return None
+        return ir.If(condition, *branches, branches[0].type, self.place(expression.span))
+
+    def one_type(
+        self, first: ir.Expression, second: ir.Expression, span: Span
+    ) -> tuple[ir.Expression, ir.Expression] | None:
+        """Two alternatives brought to one type; a difference is reported at the second."""
+        left = self.converted(first, second.type)
+        if left is not None:
+            return left, second
+        if NULL in (first.type, second.type):
+            wanted = optional(second.type if first.type == NULL else first.type)
+            left, right = self.converted(first, wanted), self.converted(second, wanted)
+            return None if left is None or right is None else (left, right)
+        fitted = self.fit(second, first.type, span)
+        return None if fitted is None else (first, fitted)
+
+    def _null_as(self, expected: Type | None, found: ir.Expression) -> ir.Expression:
+        """`null` inside a form that stands where an optional is expected; the form itself stays, it may fail."""
+        if found.type == NULL and isinstance(expected, OptionalOf):
+            return ir.Literal(expected, None, found.place)
+        return found
+
+    def _logical(self, expression: ast.Infix) -> ir.Expression | None:
+        """`a => b` is `NOT a OR b`. The right side is only evaluated where the left did not decide: that is known
+        there."""
+        word = expression.operator.text
+        left = self.check(expression.left, BOOLEAN)
+        with self.assuming(facts_when(expression.left, word != "OR", self.scope)):
+            right = self.check(expression.right, BOOLEAN)
+        if left is None or right is None:
+            return None
+        place = self.place(expression.span)
+        if word == "=>":
+            left = ir.Call("boolean.not", (), (left,), BOOLEAN, left.place)
+        return ir.Logical("and" if word == "AND" else "or", left, right, place)
+
+    def _is_null(self, expression: ast.IsNull) -> ir.Expression | None:
+        # The question is about the value as it is declared; what is known of the way to it still counts.
+        outer = self.known
+        path = path_of(expression.operand, self.scope)
+        self.known = outer if path is None else outer - {path}
+        operand = self.infer(expression.operand, None)
+        self.known = outer
+        if operand is None:
+            return None
+        if not isinstance(operand.type, OptionalOf):
+            self.bag.error(
+                Code.TYPE_MISMATCH, expression.operand.span, expected="a value that may be null", found=operand.type
+            )
+            return None
+        place = self.place(expression.span)
+        op = "optional.is_not_null" if expression.is_negated else "optional.is_null"
+        return ir.Call(op, (operand.type.inner,), (operand,), BOOLEAN, place)
+
+    def _or_else(self, expression: ast.Infix, hint: Type | None) -> ir.Expression | None:
+        """`a ?? b`: `a` once, and `b` only where that is null."""
+        left = self.infer(expression.left, None)
+        if left is not None and left.type == NULL:
+            left = self._null_like(left, expression.right, hint)
+        if left is None:
+            return None
+        if not isinstance(left.type, OptionalOf):
+            self.bag.error(
+                Code.TYPE_MISMATCH, expression.left.span, expected="a value that may be null", found=left.type
+            )
+            return None
+        right = self.infer(expression.right, hint if hint is not None else left.type.inner)
+        if right is None:
+            return None
+        place = self.place(expression.span)
+        if isinstance(left, ir.Ref | ir.Local):
+            return self._unless_null(left, left.type.inner, right, expression)
+        number = self.scope.local_count
+        self.scope.local_count += 1
+        local = ir.Local(number, "value", left.type, left.place)
+        chosen = self._unless_null(local, left.type.inner, right, expression)
+        return None if chosen is None else ir.Let(number, "value", left, chosen, place)
+
+    def _null_like(self, null: ir.Expression, other: ast.Expression, hint: Type | None) -> ir.Expression | None:
+        """The `null` of `null ?? 5`: the other side says what it is the null of."""
+        if hint is None:
+            # Only a literal is looked at twice, so that a row of these costs no more than its length.
+            found = self.infer(other, None) if isinstance(other, ast.Number | ast.String | ast.Boolean) else None
+            if found is None:
+                self.is_bare_null(null, other.span)
+                return None
+            hint = found.type
+        return ir.Literal(optional(hint), None, null.place)
+
+    def _unless_null(
+        self, name: ir.Ref | ir.Local, inner: Type, right: ir.Expression, expression: ast.Infix
+    ) -> ir.Expression | None:
+        """`IF name IS NULL THEN right ELSE name`."""
+        is_null = ir.Call("optional.is_null", (inner,), (name,), BOOLEAN, name.place)
+        value = ir.Call("optional.unwrap", (inner,), (name,), inner, name.place)
+        branches = self.one_type(value, right, expression.right.span)
+        if branches is None:
+            return None
+        return ir.If(is_null, branches[1], branches[0], branches[0].type, self.place(expression.span))
+
+    def _let(self, expression: ast.Let, expected: Type | None) -> ir.Expression | None:
+        value = self.infer(expression.value, None)
+        with self.scope.bound(expression.name, None if value is None else value.type, self.bag) as local:
+            body = self.infer(expression.body, expected)
+        if value is None or body is None or self.is_bare_null(value, expression.value.span):
+            return None
+        return ir.Let(local.number, local.name, value, self._null_as(expected, body), self.place(expression.span))
+
+    # -- operators and functions ------------------------------------------------------------------
+
+    def _prefix(self, expression: ast.Prefix, expected: Type | None) -> ir.Expression | None:
+        operator = expression.operator.text
+        if operator == "unary -" and isinstance(expression.operand, ast.Number):
+            return self._negative_number(expression, expression.operand, expected)
+        operand = self.infer(expression.operand, None)
+        return None if operand is None else self.operation(expression.operator, (operand,), expression.span)
+
+    def _negative_number(
+        self, expression: ast.Prefix, number: ast.Number, expected: Type | None
+    ) -> ir.Expression | None:
+        """`-5` is a literal, so that the smallest integer can be written; its digits alone do not fit."""
+        is_integer = expected not in (DECIMAL, FLOAT) and number.text.isdigit()
+        if is_integer and number.text.lstrip("0") == str(MAX_INTEGER + 1):
+            return ir.Literal(INTEGER, -MAX_INTEGER - 1, self.place(expression.span))
+        literal = self._number(number, expected)
+        if literal is None:
+            return None
+        assert isinstance(literal, ir.Literal)
+        # From the text and not from the value: a float has a negative zero, a decimal does not.
+        negative = -int(number.text) if literal.type == INTEGER else value_from_text(literal.type, f"-{number.text}")
+        return ir.Literal(literal.type, negative, self.place(expression.span))
+
+    def _cast(self, expression: ast.Cast) -> ir.Expression | None:
+        value = self.infer(expression.value, None)
+        type_ = self._types.resolve(expression.type)
+        if value is None or type_ is None:
+            return None
+        if value.type != JSON:
+            self.bag.error(Code.TYPE_MISMATCH, expression.value.span, expected="json in CAST", found=value.type)
+            return None
+        place = self.place(expression.span)
+        cast = ir.Call("json.cast", (type_,), (value,), type_, place)
+        # In a constraint a CAST looks at the shape alone: the type may be the one whose constraint this is.
+        if type_ == JSON or self._part is not None or not self._types.has_constraints(expression.type):
+            return cast
+        return self._met(cast, expression.type, place)
+
+    def _met(self, cast: ir.Call, text: ast.TypeText, place: ir.Place) -> ir.Expression | None:
+        """What a CAST gives, if it meets the constraints of its type: `bad_cast` where it does not."""
+        from vesper.language.check.type_clauses import value_clauses  # which checks clauses with this very class
+
+        number = self.fresh_local()
+        found = ir.Local(number, "cast", cast.type, place)
+        clauses = [clause.holds for clause in value_clauses(found, "value", text, self._types, self) if clause]
+        if not clauses:
+            return None
+        inner = without_null(cast.type)
+        null = ir.Literal(JSON, Json(None), place)
+        # A JSON null fits no type but an optional one, so this CAST fails whenever it is reached.
+        refused = self.converted(ir.Call("json.cast", (inner,), (null,), inner, place), cast.type)
+        assert refused is not None
+        holds = reduce(lambda left, right: ir.Logical("and", left, right, place), clauses)
+        return ir.Let(number, "cast", cast, ir.If(holds, found, refused, cast.type, place), place)

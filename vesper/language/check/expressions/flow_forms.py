@@ -1,0 +1,147 @@
+"""Forms of expressions that belong to the flow: `old(e)`, `now()`, templates, trees that are sent as JSON."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from vesper.language.check.expressions.checker_part import CheckerPart
+from vesper.language.check.expressions.operations import by_function
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.source import Span
+from vesper.language.ir import nodes as ir
+from vesper.language.syntax import ast
+from vesper.values.operation import OpSpec
+from vesper.values.types import JSON, STRING, Enum, Type
+
+HAS_NO_TEXT = "has no text: compute one in the hole"
+
+
+class FlowForms(CheckerPart):
+    """The part of the expression checker that is about the flow around an expression."""
+
+    @abstractmethod
+    def _overloaded(
+        self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span
+    ) -> ir.Expression | None: ...
+
+    def flow_form(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
+        match expression:
+            case ast.Call(function=ast.Word(text="old")):
+                return self._old(expression, expected)
+            case ast.Call(function=ast.Word(text="now")):
+                return self._now(expression)
+            case ast.Template():
+                return self._template(expression)
+            case ast.JsonTree():
+                return self._json(expression)
+            case _:
+                raise AssertionError(f"no form of the flow: {expression}")
+
+    def _old(self, expression: ast.Call, expected: Type | None) -> ir.Expression | None:
+        """The value at the start: over inputs, whatever outputs are called."""
+        if not self.scope.in_postcondition:
+            kinds = "outside postconditions and invariants no function"
+            self.bag.error(Code.UNKNOWN_NAME, expression.function.span, kinds=kinds, name="old")
+            return None
+        if len(expression.arguments) != 1 or expression.binding is not None:
+            types = f"{len(expression.arguments)} arguments"
+            self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator="old", types=types)
+            return None
+        with self.scope.at_the_start():
+            return self.infer(expression.arguments[0], expected)
+
+    def _now(self, expression: ast.Call) -> ir.Expression | None:
+        if expression.arguments:
+            types = f"{len(expression.arguments)} arguments"
+            self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator="now", types=types)
+            return None
+        if not self.scope.has_clock:
+            help_ = "a function depends on its inputs alone: take the time as an input, or choose another `type`"
+            kinds = "in a node of type `function` no function"
+            self.bag.error(Code.UNKNOWN_NAME, expression.function.span, kinds=kinds, name="now", help=help_)
+            return None
+        return ir.Now(self.place(expression.span))
+
+    # -- templates --------------------------------------------------------------------------------
+
+    def _template(self, template: ast.Template) -> ir.Expression | None:
+        parts: list[ir.Expression] = []
+        for part in template.parts:
+            text = self._literal_part(part, template) if isinstance(part, str) else self._hole(part, template.in_url)
+            if text is None:
+                return None
+            parts.append(text)
+        place = self.place(template.span)
+        if not parts:
+            return ir.Literal(STRING, "", place)
+        if len(parts) == 1:
+            return parts[0]
+        if len(parts) == 2:
+            return ir.Call("text.concat", (), tuple(parts), STRING, place)
+        together = ir.Array(tuple(parts), STRING, place)
+        return ir.Call("text.join", (), (together, ir.Literal(STRING, "", place)), STRING, place)
+
+    def _literal_part(self, text: str, template: ast.Template) -> ir.Expression:
+        return ir.Literal(STRING, text, self.place(template.span))
+
+    def _hole(self, expression: ast.Expression, in_url: bool) -> ir.Expression | None:
+        found = self.infer(expression, None)
+        if found is None:
+            return None
+        text = self._text_of(found, expression.span)
+        if text is None or not in_url:
+            return text
+        return ir.Call("text.percent_encode", (), (text,), STRING, text.place)
+
+    def _text_of(self, found: ir.Expression, span: Span) -> ir.Expression | None:
+        if found.type == STRING:
+            return found
+        text = self._overloaded(by_function("text"), (found,), span)
+        if text is None:
+            help_ = "it may be null: use `??` in the hole" if str(found.type).startswith("optional") else HAS_NO_TEXT
+            self.bag.error(Code.TYPE_MISMATCH, span, expected="something with a text", found=found.type, help=help_)
+        return text
+
+    # -- JSON -------------------------------------------------------------------------------------
+
+    def _json(self, tree: ast.JsonTree) -> ir.Expression | None:
+        """The tree as one JSON value. Mappings are records on the way, so that each hole keeps its type."""
+        inner = self._json_part(tree)
+        return None if inner is None else self.to_json(inner)
+
+    def to_json(self, found: ir.Expression) -> ir.Expression:
+        if found.type == JSON:
+            return found
+        return ir.Call("json.from_value", (found.type,), (found,), JSON, found.place)
+
+    def _json_part(self, tree: ast.Expression) -> ir.Expression | None:
+        if not isinstance(tree, ast.JsonTree):
+            found = self.infer(tree, None)
+            if found is not None and isinstance(found, ir.Literal) and isinstance(found.type, Enum):
+                return ir.Literal(STRING, found.value, found.place)
+            return found
+        place = self.place(tree.span)
+        if tree.is_list:
+            items = [self._json_part(item) for item in tree.items]
+            known = [item for item in items if item is not None]
+            if len(known) < len(items):
+                return None
+            if not known or len({item.type for item in known}) > 1:
+                known = [self.to_json(item) for item in known]
+            return ir.Array(tuple(known), known[0].type if known else JSON, place)
+        seen: set[str] = set()
+        fields: list[tuple[str, ir.Expression]] = []
+        for word, value in tree.entries:
+            found = self._json_part(value)
+            if not word.text.replace("_", "a").isalnum() or not word.text.isascii() or not word.text.islower():
+                help_ = "keys of a body are lower-case letters, digits and underscores"
+                self.bag.error(Code.BAD_NAME, word.span, name=word.text, what="a key here", help=help_)
+                return None
+            if found is None or word.text in seen:
+                return None
+            seen.add(word.text)
+            fields.append((word.text, found))
+        if not fields:
+            self.bag.error(Code.WRONG_KIND, tree.span, key="body", expected="at least one key", found="none")
+            return None
+        return ir.RecordValue(tuple(fields), place)

@@ -1,0 +1,207 @@
+"""Literals by declared type, from their source text: `0.10` for a decimal is exactly 0.10, `NO` for a string is
+"NO"."""
+
+from __future__ import annotations
+
+import re
+from typing import final
+
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.syntax.fields import expect_mapping, expect_scalar, expect_sequence
+from vesper.language.syntax.yaml_tree import Scalar as YamlScalar
+from vesper.language.syntax.yaml_tree import Sequence, Tree
+from vesper.values.json_value import MAX_JSON_DEPTH, Json, JsonContent, depth_of, parse_json
+from vesper.values.model import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    Key,
+    ProblemKind,
+    Scalar,
+    Value,
+    ValueProblem,
+    accept,
+    parse_decimal,
+    sorted_map,
+)
+from vesper.values.numbers import finite_float
+from vesper.values.types import (
+    BOOLEAN,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    JSON,
+    STRING,
+    ArrayOf,
+    Enum,
+    MapOf,
+    OptionalOf,
+    Record,
+    SetOf,
+    Type,
+)
+
+
+@final
+class Unread:
+    """What could not be read; the reason is in the bag."""
+
+
+UNREAD = Unread()
+MAX_TEXT = 64 * 1024
+_LIKE_JSON = re.compile(r'\s*(?:[{\["]|-?[0-9]|(?:true|false|null)\s*\Z)')
+"""What begins like a JSON value, and must be one. Any other text inside a json is a string."""
+_INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+
+
+def value_from_text(type_: Type, text: str) -> Scalar:
+    """The value of a scalar type that this text spells, or a `ValueProblem`. Command lines and nodes read alike."""
+    if type_ == DECIMAL:
+        return parse_decimal(text)
+    if type_ == INTEGER:
+        if not _INTEGER_TEXT.fullmatch(text):
+            raise ValueProblem(ProblemKind.MALFORMED)
+        if not MIN_INTEGER <= int(text) <= MAX_INTEGER:
+            raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+        return int(text)
+    if type_ == BOOLEAN:
+        if text not in ("true", "false"):
+            raise ValueProblem(ProblemKind.MALFORMED)
+        return text == "true"
+    if type_ == FLOAT:
+        return finite_float(text)
+    if type_ == JSON:
+        return parse_json(text)
+    return text if type_ == STRING else accept(type_, text)
+
+
+def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
+    """The value that stands in a literal slot, or `UNREAD` after reporting why there is none (null is a value)."""
+    match type_:
+        case OptionalOf(inner):
+            is_null = isinstance(tree, YamlScalar) and tree.style == "" and tree.text in ("null", "~", "")
+            return None if is_null else read_literal(inner, tree, key, bag)
+        case SetOf(element):
+            items = _read_items(element, tree, key, bag)
+            return items if isinstance(items, Unread) else _as_set(items, tree, bag)
+        case ArrayOf(element):
+            return _read_items(element, tree, key, bag)
+        case MapOf():
+            return _read_map(type_, tree, key, bag)
+        case Record():
+            return _read_record(type_, tree, key, bag)
+        case _ if type_ == JSON and not isinstance(tree, YamlScalar):
+            return _read_json(tree, key, bag)
+        case _:
+            return _read_scalar(type_, tree, key, bag)
+
+
+def _read_scalar(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
+    scalar = expect_scalar(tree, key, bag)
+    if scalar is None:
+        return UNREAD
+    if len(scalar.text) > MAX_TEXT // 4 and len(scalar.text.encode("utf-8")) > MAX_TEXT:
+        bag.error(Code.TOO_LARGE, scalar.span, limit=f"{MAX_TEXT:,}", what="bytes in one literal")
+        return UNREAD
+    try:
+        return value_from_text(type_, scalar.text)
+    except ValueProblem as problem:
+        if problem.kind is ProblemKind.NOT_A_MEMBER and isinstance(type_, Enum):
+            help_ = did_you_mean(scalar.text, type_.members)
+            bag.error(Code.NOT_A_MEMBER, scalar.span, name=scalar.text, type=type_, help=help_)
+        else:
+            help_ = "a json is JSON text, in which a string has quotes of its own" if type_ == JSON else None
+            expected = f"a value of type {type_}"
+            bag.error(Code.BAD_LITERAL, scalar.span, text=scalar.text, expected=expected, help=help_)
+        return UNREAD
+
+
+def _read_json(tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
+    """A mapping is an object, a list an array, and a scalar in them JSON text or, where it is none, a string."""
+    content = _json_content(tree, key, bag)
+    if isinstance(content, Unread):
+        return UNREAD
+    if depth_of(content) > MAX_JSON_DEPTH:
+        bag.error(Code.TOO_DEEP, tree.span, limit=MAX_JSON_DEPTH, what="levels in this json")
+        return UNREAD
+    return Json(content)
+
+
+def _json_content(tree: Tree, key: str, bag: DiagnosticBag) -> JsonContent | Unread:
+    if isinstance(tree, YamlScalar):
+        if not _LIKE_JSON.match(tree.text):
+            return tree.text
+        scalar = _read_scalar(JSON, tree, key, bag)
+        return scalar.content if isinstance(scalar, Json) else UNREAD
+    if isinstance(tree, Sequence):
+        items = [_json_content(item, key, bag) for item in tree.items]
+        known = [item for item in items if not isinstance(item, Unread)]
+        return tuple(known) if len(known) == len(items) else UNREAD
+    entries = {word.text: _json_content(value, word.text, bag) for word, value in tree.entries}
+    read = {name: value for name, value in entries.items() if not isinstance(value, Unread)}
+    return {name: read[name] for name in sorted(read)} if len(read) == len(entries) else UNREAD
+
+
+def _read_items(element: Type, tree: Tree, key: str, bag: DiagnosticBag) -> list[Value] | Unread:
+    sequence = expect_sequence(tree, key, bag)
+    if sequence is None:
+        return UNREAD
+    items = [read_literal(element, item, key, bag) for item in sequence.items]
+    known = [item for item in items if not isinstance(item, Unread)]
+    return known if len(known) == len(items) else UNREAD
+
+
+def _as_set(members: list[Value], tree: Tree, bag: DiagnosticBag) -> Value | Unread:
+    assert isinstance(tree, Sequence)
+    found: set[Key] = set()
+    for member, item in zip(members, tree.items, strict=True):
+        assert isinstance(member, Key)
+        if member in found:
+            bag.error(Code.BAD_LITERAL, item.span, text=member, expected="a new member: the set has it already")
+            return UNREAD
+        found.add(member)
+    return frozenset(found)
+
+
+def _read_map(type_: MapOf, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
+    mapping = expect_mapping(tree, key, bag)
+    if mapping is None:
+        return UNREAD
+    found: dict[Key, Value] = {}
+    is_sound = True
+    for word, value in mapping.entries:
+        read_key = _read_scalar(type_.key, word, key, bag)
+        read_value = read_literal(type_.value, value, word.text, bag)
+        if isinstance(read_key, Unread) or isinstance(read_value, Unread):
+            is_sound = False
+            continue
+        assert isinstance(read_key, Key)
+        if read_key in found:
+            bag.error(Code.DUPLICATE_KEY, word.span, key=word.text)
+            is_sound = False
+        found[read_key] = read_value
+    return sorted_map(type_, found) if is_sound else UNREAD
+
+
+def _read_record(type_: Record, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
+    mapping = expect_mapping(tree, key, bag)
+    if mapping is None:
+        return UNREAD
+    given = {word.text: value for word, value in mapping.entries}
+    names = [name for name, _ in type_.fields]
+    for word, _ in mapping.entries:
+        if word.text not in names:
+            help_ = did_you_mean(word.text, names)
+            bag.error(Code.UNKNOWN_KEY, word.span, where=f"the record {type_}", key=word.text, help=help_)
+            return UNREAD
+    found: dict[str, Value] = {}
+    for name, field_type in type_.fields:
+        if name not in given and not isinstance(field_type, OptionalOf):
+            bag.error(Code.MISSING_KEY, mapping.span, where=f"the record {type_}", key=name)
+            return UNREAD
+        value = read_literal(field_type, given[name], name, bag) if name in given else None
+        if isinstance(value, Unread):
+            return UNREAD
+        found[name] = value
+    return found

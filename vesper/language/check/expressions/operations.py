@@ -1,0 +1,153 @@
+"""Which operation an operator or a function name means, by the types it is given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cache
+
+from vesper.language.ir import nodes as ir
+from vesper.values.generated.operations import FORMS, IMPLEMENTED, OPERATIONS
+from vesper.values.model import from_json
+from vesper.values.operation import OpSpec
+from vesper.values.record import record
+from vesper.values.types import (
+    DECIMAL,
+    INTEGER,
+    Enum,
+    Primitive,
+    Type,
+    declared_type,
+    fits_bound,
+    match_declared,
+    substitute,
+)
+
+
+@cache
+def by_operator(operator: str) -> tuple[OpSpec, ...]:
+    return tuple(spec for spec in IMPLEMENTED.values() if spec.operator == operator)
+
+
+@cache
+def by_function(name: str) -> tuple[OpSpec, ...]:
+    return tuple(spec for spec in IMPLEMENTED.values() if spec.function == name)
+
+
+@cache
+def specified(name: str) -> tuple[OpSpec, ...]:
+    """The operations that a name means in the language, whether or not an engine has them yet."""
+    return tuple(spec for spec in OPERATIONS.values() if spec.function == name)
+
+
+@cache
+def form_of(name: str) -> OpSpec | None:
+    """The operation of this name that computes something for each item, if there is one."""
+    return next((spec for spec in FORMS.values() if spec.function == name), None)
+
+
+@cache
+def function_names() -> tuple[str, ...]:
+    specs = (*IMPLEMENTED.values(), *FORMS.values())
+    return tuple(dict.fromkeys(spec.function for spec in specs if spec.function is not None))
+
+
+def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expression]) -> Type | None:
+    """What the declarations say about the next argument, where all that fit so far say the same.
+
+    It tells a bare word or a literal there what it is: `round(x, 2, half_up)`, `put(rates, 'EUR', 1)`.
+    """
+    hints: set[Type] = set()
+    for spec in specs:
+        if len(spec.params) <= position:
+            continue
+        bindings: dict[str, Type] = {}
+        patterns = [declared_type(text) for _, text in spec.params]
+        if not all(
+            match_declared(pattern, argument.type, bindings) or (pattern == DECIMAL and argument.type == INTEGER)
+            for pattern, argument in zip(patterns, before, strict=False)
+        ):
+            continue
+        try:
+            hints.add(substitute(patterns[position], bindings))
+        except KeyError:  # a type parameter that this argument itself decides
+            return None
+    return hints.pop() if len(hints) == 1 else None
+
+
+def is_member_there(specs: Iterable[OpSpec], position: int, word: str) -> bool:
+    """True where some declaration takes a member of this name as the argument at this position."""
+    patterns = [declared_type(spec.params[position][1]) for spec in specs if len(spec.params) > position]
+    return any(isinstance(pattern, Enum) and word in pattern.members for pattern in patterns)
+
+
+@record(frozen=True, slots=True)
+class Choice:
+    """Which of the overloads two operands of some types meant."""
+
+    specs: tuple[OpSpec, ...]
+    """Kept, so that their `id` stays theirs."""
+    as_decimals: tuple[int, ...]
+    """The positions of integers that become decimals."""
+    op: str
+    of: tuple[Type, ...]
+    returns: Type
+
+
+_CHOICES: dict[tuple[int, Type, Type], Choice] = {}
+"""Of primitive types alone: those are few, so there is a bound, and nearly every operator in a node is among them."""
+
+
+def chosen_before(specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...]) -> Choice | None:
+    """What was found for operands of these types before."""
+    if len(operands) != 2:
+        return None
+    one, other = operands[0].type, operands[1].type
+    return _CHOICES.get((id(specs), one, other)) if type(one) is type(other) is Primitive else None
+
+
+def remember_choice(
+    specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], as_decimals: tuple[int, ...], call: ir.Call
+) -> None:
+    if len(operands) == 2 == len(call.args):  # what is filled in has a value, too
+        one, other = operands[0].type, operands[1].type
+        if type(one) is type(other) is Primitive:
+            _CHOICES[id(specs), one, other] = Choice(specs, as_decimals, call.op, call.of, call.type)
+
+
+def instance(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place: ir.Place) -> ir.Call | None:
+    """The call of the one operation whose declared types fit exactly; what a call leaves out is filled in."""
+    for spec in specs:
+        if len(operands) > len(spec.params):
+            continue
+        bindings: dict[str, Type] = {}
+        # A loop and not `all`: this is the busiest place of the checker.
+        for (_, text), operand in zip(spec.params, operands, strict=False):
+            if not match_declared(declared_type(text), operand.type, bindings):
+                break
+        else:
+            missing = spec.params[len(operands) :]
+            defaults = dict(spec.defaults) if missing else {}
+            if any(name not in defaults for name, _ in missing):
+                continue
+            if not all(fits_bound(bindings[name], bound) for name, bound in spec.type_params):
+                continue
+            return _filled(spec, operands, missing, defaults, bindings, place)
+    return None
+
+
+def _filled(
+    spec: OpSpec,
+    operands: tuple[ir.Expression, ...],
+    missing: tuple[tuple[str, str], ...],
+    defaults: dict[str, str],
+    bindings: dict[str, Type],
+    place: ir.Place,
+) -> ir.Call:
+    of = tuple([bindings[name] for name, _ in spec.type_params])
+    filled = tuple(
+        ir.Literal(type_, from_json(type_, json.loads(defaults[name])), place)
+        for name, type_ in ((name, substitute(declared_type(text), bindings)) for name, text in missing)
+    )
+    returns = substitute(declared_type(spec.returns), bindings)
+    return ir.Call(spec.name, of, (*operands, *filled), returns, place)

@@ -1,0 +1,1 @@
+"""Steps of a flow: from the AST to IR statements."""

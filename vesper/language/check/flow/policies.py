@@ -1,0 +1,126 @@
+"""Policies as numbers that the Host reads: times in microseconds, counts, codes (docs/spec/effects.md)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from vesper.language.check.expressions.literals import Unread, read_literal
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.ir.failures import is_code
+from vesper.language.ir.statements import Policy
+from vesper.language.syntax import shapes
+from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence
+from vesper.language.syntax.shape import Shape
+from vesper.language.syntax.yaml_tree import Tree
+from vesper.policies.breaker import MAX_FAILURES
+from vesper.policies.concurrency import MAX_LIMIT
+from vesper.values.types import DURATION, INTEGER
+
+_MICROSECOND = timedelta(microseconds=1)
+_Settings = dict[str, int | str | tuple[str, ...]]
+
+
+class PolicyReader:
+    def __init__(self, bag: DiagnosticBag) -> None:
+        self._bag = bag
+
+    def of_step(self, literals: dict[str, Tree]) -> Policy:
+        """`timeout` and `retry` of one step."""
+        found: _Settings = {}
+        if "timeout" in literals:
+            self._duration(literals["timeout"], "timeout", "timeout_us", found)
+        if "retry" in literals:
+            self._retry(literals["retry"], found)
+        return found
+
+    def of_node(self, policies: dict[str, Tree], performance: dict[str, Tree]) -> Policy:
+        found: _Settings = dict(self.of_step(policies))
+        if "rate_limit" in policies:
+            entry = self._entries(policies["rate_limit"], "rate_limit", shapes.RATE_LIMIT)
+            self._count(entry.get("limit"), "limit", "rate_limit", found)
+            self._duration(entry.get("per"), "per", "rate_per_us", found)
+        if "circuit_breaker" in policies:
+            entry = self._entries(policies["circuit_breaker"], "circuit_breaker", shapes.CIRCUIT_BREAKER)
+            self._count(entry.get("failures"), "failures", "breaker_failures", found, most=MAX_FAILURES)
+            self._duration(entry.get("within"), "within", "breaker_within_us", found)
+            self._duration(entry.get("open_for"), "open_for", "breaker_open_us", found)
+        self._count(policies.get("concurrency"), "concurrency", "concurrency", found, most=MAX_LIMIT)
+        self._count(performance.get("expected_latency_ms"), "expected_latency_ms", "expected_latency_ms", found)
+        self._count(performance.get("memory_limit_mb"), "memory_limit_mb", "memory_limit_mb", found)
+        seconds: _Settings = {}
+        self._count(performance.get("timeout_seconds"), "timeout_seconds", "total", seconds)
+        if isinstance(total := seconds.get("total"), int):
+            found["total_timeout_us"] = total * 1_000_000
+        return found
+
+    def duration_us(self, tree: Tree, key: str) -> int | None:
+        """A duration that is longer than nothing, in microseconds."""
+        found: _Settings = {}
+        self._duration(tree, key, "us", found)
+        us = found.get("us")
+        return us if isinstance(us, int) else None
+
+    def _retry(self, tree: Tree, found: _Settings) -> None:
+        entry = self._fields(tree, "retry", shapes.RETRY)
+        if entry is None:
+            return
+        self._count(entry.get("attempts"), "attempts", "attempts", found, most=100)
+        codes = entry.get("on")
+        found["retry_on"] = ("timeout", "unavailable") if codes is None else self._codes(codes)
+        backoff = entry.get("backoff")
+        if backoff is None:
+            return
+        inner = self._fields(backoff, "backoff", shapes.BACKOFF)
+        if inner is None:
+            return
+        self._duration(inner.get("base"), "base", "backoff_us", found)
+        self._duration(inner.get("max"), "max", "backoff_max_us", found)
+        self._count(inner.get("factor"), "factor", "backoff_factor", found, most=100)
+        jitter = inner.scalar("jitter")
+        if jitter is not None and jitter.text not in ("none", "full"):
+            self._bag.error(Code.BAD_LITERAL, jitter.span, text=jitter.text, expected="`none` or `full`")
+        elif jitter is not None:
+            found["jitter"] = jitter.text
+
+    def _codes(self, tree: Tree) -> tuple[str, ...]:
+        listed = expect_sequence(tree, "on", self._bag)
+        scalars = [expect_scalar(item, "on", self._bag) for item in (listed.items if listed else ())]
+        known = [scalar for scalar in scalars if scalar is not None]
+        for scalar in known:
+            if not is_code(scalar.text):
+                self._bag.error(Code.CODE_CANNOT_HAPPEN, scalar.span, failure=scalar.text)
+        return tuple(scalar.text for scalar in known)
+
+    def _fields(self, tree: Tree, key: str, shape: Shape) -> Fields | None:
+        mapping = expect_mapping(tree, key, self._bag)
+        return None if mapping is None else Fields(mapping, shape, self._bag)
+
+    def _entries(self, tree: Tree, key: str, shape: Shape) -> dict[str, Tree]:
+        entry = self._fields(tree, key, shape)
+        return {} if entry is None else {name: value for name in entry.names() if (value := entry.get(name))}
+
+    def _count(self, tree: Tree | None, key: str, name: str, found: _Settings, most: int = 1_000_000_000) -> None:
+        if tree is None:
+            return
+        value = read_literal(INTEGER, tree, key, self._bag)
+        if isinstance(value, Unread):
+            return
+        assert isinstance(value, int)
+        if not 1 <= value <= most:
+            expected = f"a number from 1 to {most:,}"
+            self._bag.error(Code.BAD_LITERAL, tree.span, text=str(value), expected=expected)
+        else:
+            found[name] = value
+
+    def _duration(self, tree: Tree | None, key: str, name: str, found: _Settings) -> None:
+        if tree is None:
+            return
+        value = read_literal(DURATION, tree, key, self._bag)
+        if isinstance(value, Unread):
+            return
+        assert isinstance(value, timedelta)
+        if value <= timedelta(0):
+            self._bag.error(Code.BAD_LITERAL, tree.span, text=key, expected="a duration longer than nothing: `30s`")
+        else:
+            found[name] = value // _MICROSECOND

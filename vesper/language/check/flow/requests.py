@@ -1,0 +1,592 @@
+"""Steps that leave the node: requests to the Host, transitions, calls of other nodes. In: a step of the AST. Out: IR.
+
+`schemas/effects.toml` says what each request is made of; here its parts are typed and put in order, its class is
+chosen, and the capability that it needs is noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vesper.language.check.callees import Callees, Interface
+from vesper.language.check.capabilities import Need
+from vesper.language.check.expressions.checker import ExpressionChecker, place_of
+from vesper.language.check.flow.machines import sources_of
+from vesper.language.check.flow.policies import PolicyReader
+from vesper.language.check.flow.sql import READS, WRITES, SqlProblem, Statement, read_sql
+from vesper.language.check.named_types import TypeResolver
+from vesper.language.check.scope import Scope
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
+from vesper.language.diagnostics.source import Span
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.ir import nodes as ir
+from vesper.language.syntax import ast
+from vesper.language.syntax.yaml_tree import Scalar
+from vesper.values.effect import EffectSpec
+from vesper.values.generated.effects import EFFECTS
+from vesper.values.node_id import split_node_id
+from vesper.values.types import (
+    BYTES,
+    JSON,
+    PRIMITIVES,
+    STRING,
+    ArrayOf,
+    Enum,
+    OptionalOf,
+    Record,
+    Type,
+    optional,
+)
+
+_BY_ACTION = {
+    ("cache", "get"): "cache_get",
+    ("cache", "put"): "cache_put",
+    ("cache", "delete"): "cache_delete",
+    ("file", "read"): "file_read",
+    ("file", "write"): "file_write",
+    ("file", "append"): "file_append",
+}
+_BY_OPERATION = {operation: spec for spec in reversed(EFFECTS.values()) for operation in spec.operations}
+_SAFE_METHODS = ("GET", "HEAD")
+_Parts = tuple[dict[str, str], dict[str, ir.Expression], Type]
+"""The fixed fields, the arguments by name, and the type of the completion."""
+
+
+class RequestChecker:
+    def __init__(
+        self,
+        scope: Scope,
+        expressions: ExpressionChecker,
+        types: TypeResolver,
+        machines: dict[str, ir.Machine],
+        callees: Callees,
+        node_type: str,
+        bag: DiagnosticBag,
+    ) -> None:
+        self._scope = scope
+        self._expressions = expressions
+        self._types = types
+        self._machines = machines
+        self._callees = callees
+        self._node_type = node_type
+        self._bag = bag
+        self._policies = PolicyReader(bag)
+        self._loops = 0
+        self._keyed_by_event: set[tuple[str, str]] = set()
+        self.needs: list[Need] = []
+        self.called: dict[str, Interface] = {}
+        self.calls: list[tuple[ast.Word, Interface]] = []
+        """Every call with where it stands."""
+        self.made: list[tuple[EffectSpec, str, Span]] = []
+        """Every request: its effect, its class, where."""
+
+    @contextmanager
+    def in_loop(self) -> Iterator[None]:
+        """What is asked for in here is asked for once an iteration."""
+        self._loops += 1
+        yield
+        self._loops -= 1
+
+    def callee_codes(self) -> dict[str, frozenset[str]]:
+        return {node_id: found.codes for node_id, found in self.called.items()}
+
+    def statement(self, step: ast.Step, name: str) -> ir.Request | ir.CallNode | None:
+        match step.action:
+            case ast.CallNode() as action:
+                return self._call(action, name, step)
+            case ast.Transition() as action:
+                return self._transition(action, name, step)
+            case ast.EffectStep() as action:
+                return self._effect(action, name, step)
+            case _:
+                raise AssertionError(f"no effect: {step.action}")
+
+    # -- state machines ---------------------------------------------------------------------------
+
+    def _machine(self, word: ast.Word) -> ir.Machine | None:
+        machine = self._machines.get(word.text)
+        if machine is None:
+            help_ = did_you_mean(word.text, self._machines) or "declare it under `state_machines`"
+            self._bag.error(Code.UNKNOWN_NAME, word.span, kinds="no state machine", name=word.text, help=help_)
+        return machine
+
+    def _transition(self, action: ast.Transition, name: str, step: ast.Step) -> ir.Request | None:
+        machine = self._machine(action.machine)
+        entity = self._expressions.check(action.entity, STRING)
+        sources = None if machine is None else sources_of(action, machine, self._bag)
+        if machine is None or entity is None or sources is None:
+            return None
+        spec = EFFECTS["state_transition"]
+        fixed = {"machine": machine.name, "from": ",".join(sources), "to": action.target.text}
+        return self._request(spec, "txn", name, step, fixed, {"entity": entity}, Enum(machine.states), {}, None)
+
+    def _state_read(self, action: ast.EffectStep) -> _Parts | None:
+        machine = self._machine(action.words["machine"]) if "machine" in action.words else None
+        entity = self._argument(action, "entity", STRING)
+        if machine is None or entity is None:
+            return None
+        return {"machine": machine.name}, {"entity": entity}, Enum(machine.states)
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _effect(self, action: ast.EffectStep, name: str, step: ast.Step) -> ir.Request | None:
+        operation = action.operation
+        if operation in ("cache", "file"):
+            if "action" not in action.words:
+                return None
+            spec = EFFECTS[_BY_ACTION[operation, action.words["action"].text]]
+        else:
+            spec = _BY_OPERATION[operation]
+        effect_class = self._class(spec, action, step)
+        key = self._key(effect_class, action, step) if operation != "cache" else None
+        policy = self._policies.of_step(action.literals)
+        if effect_class == "unsafe" and int(policy.get("attempts", 1)) > 1:  # type: ignore[arg-type]
+            problem = "retry would repeat an `unsafe` effect"
+            help_ = "say `effect: keyed` and a `key` if the other side knows it, or take `retry` away"
+            self._bag.error(Code.EFFECT_CLASS, action.spans["retry"], problem=problem, help=help_)
+        parts = self._parts(spec, action, step)
+        if parts is None or effect_class is None or (effect_class == "keyed" and key is None):
+            return None
+        if effect_class == "keyed" and "key" not in action.expressions and self._shares_its_key(spec, parts[0], step):
+            return None
+        return self._request(spec, effect_class, name, step, *parts, policy, key)
+
+    def _shares_its_key(self, spec: EffectSpec, fixed: dict[str, str], step: ast.Step) -> bool:
+        """The id of the event is one key: the other side takes a second thing under it for a repeat of the first."""
+        other_side = (spec.name, fixed[spec.fixed[0]])
+        if not self._loops and other_side not in self._keyed_by_event:
+            self._keyed_by_event.add(other_side)
+            return False
+        where = "in a loop" if self._loops else "like one before it"
+        problem, help_ = f"a `keyed` effect {where} needs its own `key`", "such as `event_id + '-2'`"
+        self._bag.error(Code.EFFECT_CLASS, step.span, problem=problem, help=help_)
+        return True
+
+    def _request(
+        self,
+        spec: EffectSpec,
+        effect_class: str,
+        name: str,
+        step: ast.Step,
+        fixed: dict[str, str],
+        arguments: dict[str, ir.Expression],
+        gives: Type,
+        policy: ir.Policy,
+        key: ir.Expression | None,
+    ) -> ir.Request:
+        place = place_of(self._bag.source, step.span)
+        if "{table}" not in spec.capability:
+            self._need(spec.capability.format(**fixed), step)
+        self.made.append((spec, effect_class, step.span))
+        given = tuple((each.name, arguments[each.name]) for each in spec.arguments if each.name in arguments)
+        result = ir.Result(gives, place)
+        return ir.Request(name, spec.name, effect_class, key, fixed, given, result, policy, place)
+
+    def _need(self, capability: str, step: ast.Step) -> None:
+        who = f"the step `{step.name.text}`" if step.name is not None else f"this {step.operation.text}"
+        self.needs.append(Need(capability, step.span, who))
+
+    def _class(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> str | None:
+        word = action.words.get("effect")
+        if word is None:
+            method = action.words.get("method")
+            return "read" if method is not None and method.text in _SAFE_METHODS else spec.classes[0]
+        if word.text not in spec.classes:
+            problem = f"{step.operation.text} cannot be `{word.text}`"
+            help_ = f"it is {' or '.join(spec.classes)}"
+            self._bag.error(Code.EFFECT_CLASS, word.span, problem=problem, help=help_)
+            return None
+        return word.text
+
+    def _key(self, effect_class: str | None, action: ast.EffectStep, step: ast.Step) -> ir.Expression | None:
+        expression = action.expressions.get("key")
+        if effect_class != "keyed":
+            if expression is not None and effect_class is not None:
+                problem = f"a `{effect_class}` effect has no key"
+                help_ = "say `effect: keyed`, or take the key away"
+                self._bag.error(Code.EFFECT_CLASS, expression.span, problem=problem, help=help_)
+            return None
+        if expression is not None:
+            return self._expressions.check(expression, STRING)
+        event = self._scope.names.get("event_id")
+        if self._node_type == "event_handler" and event is not None and event.type == STRING:
+            event.used = True
+            return ir.Ref("input", "event_id", STRING, place_of(self._bag.source, step.span))
+        problem, help_ = "a `keyed` effect needs a `key`", "the other side knows a repetition by it"
+        self._bag.error(Code.EFFECT_CLASS, step.span, problem=problem, help=help_)
+        return None
+
+    def _parts(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
+        match spec.name:
+            case "database_query":
+                return self._query(action, step)
+            case "database_write":
+                return self._write(action, step)
+            case "http_request":
+                return self._http(action)
+            case "cache_get" | "cache_put" | "cache_delete" | "file_read" | "file_write" | "file_append":
+                return self._stored(spec, action, step)
+            case "state_read":
+                return self._state_read(action)
+            case _:
+                return self._plain(spec, action)
+
+    def _plain(self, spec: EffectSpec, action: ast.EffectStep) -> _Parts | None:
+        """Effects whose fields are their fixed words and arguments by the same names."""
+        fixed = {name: action.words[name].text for name in spec.fixed if name in action.words}
+        arguments: dict[str, ir.Expression] = {}
+        for each in spec.arguments:
+            if each.type == "record":
+                group = action.groups.get(each.name)
+                value = None if group is None else self._record(group, action.spans[each.name])
+            else:
+                value = self._argument(action, each.name, PRIMITIVES[each.type])
+            if value is not None:
+                arguments[each.name] = value
+            elif each.name in action.expressions or each.name in action.groups:
+                return None
+        if len(fixed) < len(spec.fixed):
+            return None
+        gives = self._returns(action) if spec.gives == "declared" else PRIMITIVES[spec.gives]
+        missing = [each.name for each in spec.arguments if not each.optional and each.name not in arguments]
+        return None if gives is None or missing else (fixed, arguments, gives)
+
+    def _argument(self, action: ast.EffectStep, name: str, type_: Type) -> ir.Expression | None:
+        expression = action.expressions.get(name)
+        return None if expression is None else self._expressions.check(expression, type_)
+
+    def _record(self, group: tuple[tuple[ast.Word, ast.Expression], ...], span: Span) -> ir.Expression | None:
+        found: list[tuple[str, ir.Expression]] = []
+        seen: dict[str, Span] = {}
+        for word, expression in group:
+            value = self._expressions.infer(expression, None)
+            if value is None or self._expressions.is_bare_null(value, expression.span):
+                return None
+            if word.text in seen:
+                also = (Label(seen[word.text], "the first one"),)
+                self._bag.error(Code.DUPLICATE_KEY, word.span, also=also, key=word.text)
+                return None
+            seen[word.text] = word.span
+            found.append((word.text, value))
+        return ir.RecordValue(tuple(found), place_of(self._bag.source, span)) if found else None
+
+    def _returns(self, action: ast.EffectStep) -> Type | None:
+        return None if action.returns is None else self._types.resolve(action.returns)
+
+    def _stored(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
+        """Caches and files: what to read is declared, what to write is given."""
+        wants_type, has_type = spec.gives == "declared", action.returns is not None
+        written = next((each.name for each in spec.arguments if each.name in ("value", "content")), None)
+        for name, is_wanted in (
+            ("returns", wants_type),
+            ("value", written == "value"),
+            ("content", written == "content"),
+        ):
+            is_there = has_type if name == "returns" else name in action.expressions
+            verb = action.words["action"].text
+            if is_wanted and not is_there:
+                where = f"a {action.operation} step with `action: {verb}`"
+                self._bag.error(Code.MISSING_KEY, step.span, where=where, key=name)
+                return None
+            if is_there and not is_wanted:
+                where = f"a {action.operation} step with `action: {verb}`"
+                self._bag.error(Code.UNKNOWN_KEY, action.spans[name], where=where, key=name)
+                return None
+        fixed = {name: action.words[name].text for name in spec.fixed if name in action.words}
+        if "ttl_us" in spec.fixed:
+            ttl = None if "ttl" not in action.literals else self._policies.duration_us(action.literals["ttl"], "ttl")
+            if ttl is None:
+                if "ttl" not in action.literals:
+                    self._bag.error(Code.MISSING_KEY, step.span, where="a cache step with `action: put`", key="ttl")
+                return None
+            fixed["ttl_us"] = str(ttl)
+        arguments: dict[str, ir.Expression] = {}
+        for name in ("key", "path", "value", "content"):
+            expression = action.expressions.get(name)
+            if expression is None:
+                continue
+            value = self._expressions.infer(expression, None)
+            is_text = name in ("key", "path")
+            if value is not None and is_text:
+                value = self._expressions.fit(value, STRING, expression.span)
+            if value is None or self._expressions.is_bare_null(value, expression.span):
+                return None
+            if name == "content" and value.type not in (STRING, BYTES):
+                self._bag.error(Code.TYPE_MISMATCH, expression.span, expected="string or bytes", found=value.type)
+                return None
+            arguments[name] = value
+        gives = self._returns(action) if wants_type else PRIMITIVES[spec.gives]
+        if gives is not None and spec.name == "file_read" and gives not in (STRING, BYTES, JSON):
+            assert action.returns is not None
+            self._bag.error(Code.TYPE_MISMATCH, action.returns.span, expected="string, bytes or json", found=gives)
+            return None
+        if gives is not None and spec.name == "cache_get":
+            gives = optional(gives)
+        return None if gives is None else (fixed, arguments, gives)
+
+    def _http(self, action: ast.EffectStep) -> _Parts | None:
+        endpoint = self._argument(action, "endpoint", STRING)
+        arguments: dict[str, ir.Expression] = {} if endpoint is None else {"endpoint": endpoint}
+        for name in ("query", "headers"):
+            if name in action.groups:
+                group = action.groups[name]
+                value = (
+                    self._headers(group, action.spans[name])
+                    if name == "headers"
+                    else self._record(group, action.spans[name])
+                )
+                if value is None:
+                    return None
+                arguments[name] = value
+        if "body" in action.expressions:
+            body = self._expressions.infer(action.expressions["body"], None)
+            if body is None:
+                return None
+            arguments["body"] = body if body.type == JSON else self._expressions.to_json(body)
+        gives: Type | None = JSON
+        if action.returns is not None:
+            gives = self._types.resolve(action.returns)
+        elif action.expect is not None:
+            fields = [(each.name.text, self._types.resolve(each.type)) for each in action.expect]
+            known = tuple((name, type_) for name, type_ in fields if type_ is not None)
+            gives = Record(known) if known and len(known) == len(fields) else None
+        if endpoint is None or gives is None or not {"provider", "method"} <= action.words.keys():
+            return None
+        return {name: action.words[name].text for name in ("provider", "method")}, arguments, gives
+
+    def _headers(self, group: tuple[tuple[ast.Word, ast.Expression], ...], span: Span) -> ir.Expression | None:
+        """Headers as fields: `Idempotency-Key` is `idempotency_key`, since names of headers know no case."""
+        named = tuple((ast.Word(word.text.lower().replace("-", "_"), word.span), value) for word, value in group)
+        record = self._record(named, span)
+        if isinstance(record, ir.RecordValue):
+            for (word, expression), (_, value) in zip(group, record.fields, strict=True):
+                if value.type != STRING:
+                    self._bag.error(Code.TYPE_MISMATCH, expression.span, expected=STRING, found=value.type)
+                    return None
+                if not word.text.replace("-", "a").replace("_", "a").isalnum() or not word.text.isascii():
+                    self._bag.error(Code.BAD_NAME, word.span, name=word.text, what="a header")
+                    return None
+        return record
+
+    # -- SQL --------------------------------------------------------------------------------------
+
+    def _sql(self, sql: ast.Sql, verbs: tuple[str, ...], step: ast.Step, text: str | None = None) -> Statement | None:
+        try:
+            statement = read_sql(text or sql.text)
+        except SqlProblem as problem:
+            self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=str(problem))
+            return None
+        if statement.verb not in verbs:
+            problem_text = f"is a {statement.verb}; {step.operation.text} takes {' or '.join(verbs)}"
+            self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=problem_text)
+            return None
+        for table in statement.read_tables:
+            self._need(f"database.read.{table}", step)
+        for table in statement.write_tables:
+            self._need(f"database.write.{table}", step)
+        return statement
+
+    def _bound(
+        self, statement: Statement, action: ast.EffectStep, given: dict[str, ir.Expression], sql: ast.Sql
+    ) -> bool:
+        """Whether the parameters of a statement are exactly those that are given."""
+        missing = [name for name in statement.parameters if name not in given]
+        unused = [name for name in given if name not in statement.parameters]
+        if missing:
+            problem = f"nothing gives `:{missing[0]}`"
+            help_ = did_you_mean(missing[0], unused) or f"add `{missing[0]}` to `bind`"
+            self._bag.error(Code.SQL_PARAMETERS, sql.scalar.span, problem=problem, help=help_)
+        elif unused:
+            span = next((w.span for g in action.groups.values() for w, _ in g if w.text == unused[0]), sql.scalar.span)
+            problem = f"the statement has no `:{unused[0]}`"
+            self._bag.error(Code.SQL_PARAMETERS, span, problem=problem)
+        return not missing and not unused
+
+    def _binds(self, action: ast.EffectStep) -> dict[str, ir.Expression] | None:
+        group = action.groups.get("bind", ())
+        if not group:
+            return {}
+        record = self._record(group, action.spans["bind"])
+        return dict(record.fields) if isinstance(record, ir.RecordValue) else None
+
+    def _database(self, action: ast.EffectStep) -> str:
+        return action.words["database"].text if "database" in action.words else "main"
+
+    def _query(self, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
+        binds, gives = self._binds(action), self._returns(action)
+        if action.sql is None or gives is None or binds is None:
+            return None
+        statement = self._sql(action.sql, READS, step)
+        if statement is None or not self._bound(statement, action, binds, action.sql):
+            return None
+        rows, row = _row_type(gives)
+        if not self._columns_fit(statement, row, action.sql):
+            return None
+        fixed = {"database": self._database(action), "sql": _one_line(action.sql.text), "rows": rows}
+        return fixed, self._bind_argument(binds, step), gives
+
+    def _columns_fit(self, statement: Statement, row: Type, sql: ast.Sql) -> bool:
+        if statement.has_star:
+            problem = "selects `*`; name the columns, so that a new one in the table changes nothing"
+        elif statement.columns is None:
+            problem = "has a column without a name; give it one with AS"
+        elif isinstance(row, Record):
+            fields = [name for name, _ in row.fields]
+            missing = [name for name in fields if name not in statement.columns]
+            extra = [name for name in statement.columns if name not in fields]
+            if not missing and not extra:
+                return True
+            problem = (
+                f"does not select `{missing[0]}`" if missing else f"selects `{extra[0]}`, which is no field of {row}"
+            )
+        elif len(statement.columns) == 1:
+            return True
+        else:
+            problem = f"gives {len(statement.columns)} columns, and {row} holds one"
+        self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=problem)
+        return False
+
+    def _bind_argument(self, binds: dict[str, ir.Expression], step: ast.Step) -> dict[str, ir.Expression]:
+        if not binds:
+            return {}
+        place = place_of(self._bag.source, step.span)
+        return {"bind": ir.RecordValue(tuple(binds.items()), place)}
+
+    def _write(self, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
+        binds = self._binds(action)
+        if binds is None:
+            return None
+        if action.sql is not None:
+            for name in ("table", "data", "set", "where"):
+                if name in action.spans:
+                    where = f"a {step.operation.text} with `query`"
+                    self._bag.error(Code.UNKNOWN_KEY, action.spans[name], where=where, key=name)
+                    return None
+            sql, text = action.sql, _one_line(action.sql.text)
+        else:
+            built = self._built(action, step, binds)
+            if built is None:
+                return None
+            sql, text = built
+        statement = self._sql(sql, WRITES, step, text)
+        if statement is None or not self._bound(statement, action, binds, sql):
+            return None
+        fixed = {"database": self._database(action), "sql": text}
+        return fixed, self._bind_argument(binds, step), PRIMITIVES["integer"]
+
+    def _built(
+        self, action: ast.EffectStep, step: ast.Step, binds: dict[str, ir.Expression]
+    ) -> tuple[ast.Sql, str] | None:
+        """The statement that `table` with `data`, or with `set` and `where`, stands for."""
+        is_insert = step.operation.text == "database_write"
+        wanted = ("table", "data") if is_insert else ("table", "set", "where")
+        for name in wanted:
+            if name not in action.spans:
+                where = f"a {step.operation.text} without `query`"
+                self._bag.error(Code.MISSING_KEY, step.span, where=where, key=name)
+                return None
+        group_name = "data" if is_insert else "set"
+        record = self._record(action.groups[group_name], action.spans[group_name])
+        if not isinstance(record, ir.RecordValue):
+            return None
+        table = action.words["table"]
+        columns = [name for name, _ in record.fields]
+        if is_insert:
+            binds.update(record.fields)
+            values = ", ".join(f":{name}" for name in columns)
+            # Names alone, which the grammar of names keeps harmless; the values are parameters.
+            text = f"INSERT INTO {table.text} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608
+            return ast.Sql(text, _scalar(table)), text
+        assert action.where is not None
+        binds.update({f"set_{name}": value for name, value in record.fields})
+        changes = ", ".join(f"{name} = :set_{name}" for name in columns)
+        text = f"UPDATE {table.text} SET {changes} WHERE {_one_line(action.where.text)}"  # noqa: S608
+        return action.where, text
+
+    # -- other nodes ------------------------------------------------------------------------------
+
+    def _call(self, action: ast.CallNode, name: str, step: ast.Step) -> ir.CallNode | None:
+        found = self._callees.find(action.node.text)
+        values = {word.text: (word, expression) for word, expression in action.inputs}
+        if not isinstance(found, Interface):
+            self._bag.report(found.code, action.node.span, found.holes, found.help)
+            for _, expression in action.inputs:
+                self._expressions.infer(expression, None)
+            return None
+        inputs: list[tuple[str, ir.Expression]] = []
+        is_sound = True
+        for input_name, type_, may_miss in found.inputs:
+            if input_name in values:
+                value = self._expressions.check(values[input_name][1], type_)
+                is_sound = is_sound and value is not None
+                if value is not None:
+                    inputs.append((input_name, value))
+            elif not may_miss:
+                self._bag.error(Code.MISSING_KEY, step.span, where=f"a call of `{found.node_id}`", key=input_name)
+                is_sound = False
+        declared = [each for each, _, _ in found.inputs]
+        for word, _ in values.values():
+            if word.text not in declared:
+                help_, where = did_you_mean(word.text, declared), f"`{found.node_id}`"
+                self._bag.error(Code.UNKNOWN_KEY, word.span, where=where, key=word.text, help=help_)
+                is_sound = False
+        self._note_call(action.node, found, step)
+        if not is_sound:
+            return None
+        place = place_of(self._bag.source, step.span)
+        result = ir.Result(Record(found.outputs), place)
+        return ir.CallNode(name, found.node_id, tuple(inputs), result, place)
+
+    def _note_call(self, word: ast.Word, found: Interface, step: ast.Step) -> None:
+        self.called[found.node_id] = found
+        self.calls.append((word, found))
+        for capability in found.capabilities:
+            self.needs.append(Need(capability, step.span, f"`{found.node_id}`, which is called here,"))
+
+    def report_conflicts(self) -> None:
+        """One version of a name in a node and all that it calls."""
+        seen: dict[str, tuple[str, Span]] = {}
+        for word, found in self.calls:
+            for name, node_id in found.versions.items():
+                first = seen.setdefault(name, (node_id, word.span))
+                if first[0] != node_id:
+                    also = (Label(first[1], f"`{first[0]}` comes in here"),)
+                    self._bag.error(Code.VERSION_CONFLICT, word.span, also=also, first=first[0], second=node_id)
+
+    def check_dependencies(self, listed: tuple[ast.Word, ...] | None) -> None:
+        """`metadata.dependencies` lists exactly what is called."""
+        if listed is None:
+            return
+        names = {word.text: word for word in listed}
+        answered: set[str] = set()
+        for word, found in self.calls:
+            parts = split_node_id(found.node_id)
+            keys = {found.node_id, *(() if parts is None else (parts[0],))}
+            answered |= keys
+            if not keys & names.keys():
+                problem = f"does not list `{found.node_id}`"
+                self._bag.error(Code.DEPENDENCIES_LIST, word.span, problem=problem, help="add it there")
+        for name, word in names.items():
+            if name not in answered:
+                self._bag.error(Code.DEPENDENCIES_LIST, word.span, problem=f"lists `{name}`, which nothing calls")
+
+
+def _row_type(gives: Type) -> tuple[str, Type]:
+    match gives:
+        case ArrayOf(element):
+            return "all", element
+        case OptionalOf(inner):
+            return "optional", inner
+        case _:
+            return "one", gives
+
+
+def _scalar(word: ast.Word) -> Scalar:
+    return Scalar(word.text, "", word.span)
+
+
+def _one_line(sql: str) -> str:
+    """SQL without its line breaks, unless it has literals or comments, in which they mean something."""
+    return sql.strip() if any(sign in sql for sign in ("'", '"', "--", "/*", "$")) else " ".join(sql.split())

@@ -1,0 +1,793 @@
+"""The flow of a node: steps in written order, blocks inside blocks, how each ends. In: steps of the AST. Out: IR
+statements.
+
+A step that is skipped gives null, so its value is optional outside; what a condition says about null is known in the
+step and, after a step that leaves, in everything below. A statement that is wrong gives None and nothing is reported
+about what it is part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from functools import reduce
+from typing import Protocol
+
+from vesper.language.check.expressions.checker import ExpressionChecker, place_of
+from vesper.language.check.expressions.literals import Unread, read_literal
+from vesper.language.check.expressions.narrowing import NOTHING, Facts, facts_when
+from vesper.language.check.flow.handlers import check_codes
+from vesper.language.check.named_types import TypeResolver
+from vesper.language.check.scope import Declared, Scope
+from vesper.language.check.type_clauses import value_clauses
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
+from vesper.language.diagnostics.source import Span
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.statements import value_type
+from vesper.language.syntax import ast
+from vesper.language.syntax.yaml_tree import Scalar
+from vesper.values.generated.effects import EFFECTS
+from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, NULL, STRING, Enum, OptionalOf, Record, Type, optional
+
+MAX_ITERATIONS = 1_000_000
+
+
+class EffectChecker(Protocol):
+    """Checks the steps that leave the node: requests, transitions, calls of other nodes."""
+
+    def statement(self, step: ast.Step, name: str) -> ir.Request | ir.CallNode | None: ...
+    def callee_codes(self) -> dict[str, frozenset[str]]: ...
+    def in_loop(self) -> AbstractContextManager[None]: ...
+
+
+class FlowChecker:
+    def __init__(
+        self,
+        scope: Scope,
+        expressions: ExpressionChecker,
+        types: TypeResolver,
+        effects: EffectChecker,
+        bag: DiagnosticBag,
+    ) -> None:
+        self._scope = scope
+        self._expressions = expressions
+        self._types = types
+        self._effects = effects
+        self._bag = bag
+        self._unnamed = 0
+        self._skipped: dict[str, list[Declared]] = {}
+        """Steps by the text of their conditions: where the same holds again, they were not skipped."""
+        self.raised: list[tuple[str, Span]] = []
+        """Members of `error_code` that some step raises."""
+        self._before: list[ir.Statement] = []
+        """What a statement needs to stand before it: the value of a `match`, computed once."""
+
+    # -- blocks -----------------------------------------------------------------------------------
+
+    def block(self, steps: Sequence[ast.Step]) -> ir.Block:
+        """The statements; what cannot be reached is reported."""
+        body: list[ir.Statement] = []
+        for position, step in enumerate(steps):
+            statement = self._step(step)
+            assert statement is not None or self._bag.has_errors, "a step was dropped and nothing said why"
+            body += statement or ()
+            if step_leaves(step):
+                for unreachable in steps[position + 1 :]:
+                    also = (Label(step.span, "the flow ends here"),)
+                    self._bag.error(Code.UNREACHABLE_STEP, unreachable.span, also=also)
+                break
+        return tuple(body)
+
+    @contextmanager
+    def _inside(self, facts: Facts = NOTHING) -> Iterator[None]:
+        """A block: its names end with it, and so does what is known in it."""
+        skipped = {text: list(found) for text, found in self._skipped.items()}
+        with self._scope.block(), self._expressions.assuming(facts):
+            yield
+        self._skipped = skipped
+
+    def _block_with_value(
+        self, block: ast.Block, facts: Facts, expected: Type | None
+    ) -> tuple[ir.Block, ir.Expression | None]:
+        with self._inside(facts):
+            body = self.block(block.steps)
+            value = None if block.value is None else self._value(block.value, expected)
+        return body, value
+
+    def _value(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
+        if expected is not None:
+            return self._expressions.check(expression, expected)
+        value = self._expressions.infer(expression, None)
+        if value is not None and value.type == NULL:
+            self._bag.error(Code.TYPE_MISMATCH, expression.span, expected="a value", found="null")
+            return None
+        return value
+
+    # -- one step ---------------------------------------------------------------------------------
+
+    def _step(self, step: ast.Step) -> list[ir.Statement] | None:
+        if isinstance(step.action, ast.Return | ast.Raise):
+            return self._leaving(step)
+        conditions = self._conditions(step)
+        facts = self._facts(step)
+        known = [each for each in conditions if each is not None]
+        if isinstance(step.action, ast.Validation):
+            with self._under(step, facts):
+                checks = self._validation(step.action)
+            return None if len(known) < len(conditions) else self._guarded(step, known, tuple(checks))
+        outer, self._before = self._before, []  # a step in a block of this one must not take what this one needs
+        with self._under(step, facts):
+            statement = self._statement(step)
+        before, self._before = self._before, outer
+        if not step.conditions:
+            self._expressions.know(self._known_after(step))
+        type_ = None if statement is None else value_type(statement)
+        is_skippable = bool(step.conditions)
+        if step.name is not None:
+            declared = self._scope.declare(
+                "step", step.name, optional(type_) if type_ is not None and is_skippable else type_, self._bag
+            )
+            is_read = isinstance(statement, ir.Request) and _only_asks(statement)
+            # What does something is used by that; what only asks, or computes, is there for its value.
+            declared.used = isinstance(statement, ir.Request | ir.CallNode) and not is_read
+            if is_skippable:
+                # Of a value that may be null by itself it is not enough to know that the step ran.
+                if not isinstance(type_, OptionalOf):
+                    self._skipped.setdefault(self._conditions_text(step), []).append(declared)
+                if not isinstance(statement, ir.Step):
+                    declared.ir_name = f"_{step.name.text}"
+        if statement is None or len(known) < len(conditions):
+            return None
+        after = self._of_declared_type(step, statement)
+        if is_skippable:
+            return self._skippable(step, known, before, statement, after)
+        return [*before, statement, *after]
+
+    def _of_declared_type(self, step: ast.Step, statement: ir.Statement) -> list[ir.Statement]:
+        """What the type that a step declares asks of its value."""
+        type_ = value_type(statement)
+        if type_ is None:
+            return []
+        assert not isinstance(statement, ir.Return | ir.Raise | ir.Require)
+        if isinstance(statement, ir.Step) and step.conditions:
+            type_ = optional(type_)
+        value = ir.Ref("step", statement.name, type_, place_of(self._bag.source, step.span))
+        shown = step.name.text if step.name is not None else "value"
+        clauses = [
+            clause
+            for text, part, name in _declared_parts(step.action, value, shown)
+            for clause in value_clauses(part, name, text, self._types, self._expressions)
+        ]
+        return [ir.Require(clause) for clause in clauses if clause is not None]
+
+    def _under(self, step: ast.Step, facts: Facts) -> AbstractContextManager[None]:
+        """Where a step is checked. What one without conditions says (a validation, a way that leaves) holds below."""
+        return self._expressions.assuming(facts) if step.conditions else nullcontext()
+
+    def _skippable(
+        self,
+        step: ast.Step,
+        conditions: list[ir.Expression],
+        before: list[ir.Statement],
+        statement: ir.Statement,
+        after: list[ir.Statement],
+    ) -> list[ir.Statement]:
+        condition = _all_of(conditions)
+        type_ = value_type(statement)
+        if isinstance(statement, ir.Step):
+            wanted = optional(statement.value.type)
+            place = condition.place
+            then = self._expressions.converted(statement.value, wanted)
+            assert then is not None
+            value = ir.If(condition, then, ir.Literal(wanted, None, place), wanted, place)
+            handlers = tuple(
+                ir.Handler(h.codes, h.body, None if h.value is None else self._expressions.converted(h.value, wanted))
+                for h in statement.handlers
+            )
+            return [ir.Step(statement.name, value, statement.place, handlers), *after]
+        name = (
+            f"_{statement.name}" if not isinstance(statement, ir.Return | ir.Raise | ir.Require) else self._name(None)
+        )
+        place = place_of(self._bag.source, step.span)
+        arm_value: ir.Expression | None = None
+        otherwise: ir.Expression | None = None
+        if type_ is not None and step.name is not None:
+            assert not isinstance(statement, ir.Return | ir.Raise | ir.Require)
+            ref = ir.Ref("step", statement.name, type_, place)
+            arm_value = self._expressions.converted(ref, optional(type_))
+            otherwise = ir.Literal(optional(type_), None, place)
+        return [ir.Branch(name, (ir.Arm(condition, (*before, statement, *after), arm_value),), (), otherwise, place)]
+
+    def _guarded(self, step: ast.Step, conditions: list[ir.Expression], body: ir.Block) -> list[ir.Statement]:
+        """Statements without a value, skipped where a condition fails."""
+        if not conditions:
+            return list(body)
+        place = place_of(self._bag.source, step.span)
+        arm = ir.Arm(_all_of(conditions), body, None)
+        return [ir.Branch(self._name(None, step.operation.text), (arm,), (), None, place)]
+
+    def _leaving(self, step: ast.Step) -> list[ir.Statement] | None:
+        conditions = self._conditions(step)
+        known = [each for each in conditions if each is not None]
+        with self._expressions.assuming(self._facts(step)):
+            statement = self._end(step.action)
+        if len(step.conditions) == 1:
+            self._expressions.know(facts_when(step.conditions[0], False, self._scope))
+        if statement is None or len(known) < len(conditions):
+            return None
+        return self._guarded(step, known, (statement,)) if known else [statement]
+
+    def _end(self, action: ast.Action) -> ir.Return | ir.Raise | None:
+        if isinstance(action, ast.Return):
+            return self._return(action)
+        assert isinstance(action, ast.Raise)
+        return self.error(action.error)
+
+    def _known_after(self, step: ast.Step) -> Facts:
+        """What a conditional says where the flow goes on: of two ways, that the one which leaves was not taken."""
+        action = step.action
+        if not isinstance(action, ast.Conditional) or any(handler.value is not None for handler in step.handlers):
+            return NOTHING  # a handler with a value goes on from wherever it failed
+        facts = NOTHING
+        if block_leaves(action.then):
+            facts |= facts_when(action.condition, False, self._scope)
+        if action.otherwise is not None and block_leaves(action.otherwise):
+            facts |= facts_when(action.condition, True, self._scope)
+        return facts
+
+    def _conditions(self, step: ast.Step) -> list[ir.Expression | None]:
+        """`when` and then the guards: each is asked where those before it hold."""
+        found: list[ir.Expression | None] = []
+        facts = NOTHING
+        for condition in step.conditions:
+            with self._expressions.assuming(facts):
+                found.append(self._expressions.check(condition, BOOLEAN))
+            facts |= facts_when(condition, True, self._scope)
+        return found
+
+    def _facts(self, step: ast.Step) -> Facts:
+        """What is known in a step: what its conditions say, and that steps under the same conditions ran."""
+        facts = NOTHING
+        for condition in step.conditions:
+            facts |= facts_when(condition, True, self._scope)
+        if step.conditions:
+            ran = self._skipped.get(self._conditions_text(step), [])
+            facts |= frozenset((declared, ()) for declared in ran)
+        return facts
+
+    def _conditions_text(self, step: ast.Step) -> str:
+        return " AND ".join(" ".join(self._bag.source.slice(c.span).split()) for c in step.conditions)
+
+    def _name(self, word: ast.Word | None, operation: str = "step") -> str:
+        if word is not None:
+            return word.text
+        self._unnamed += 1
+        return f"_{operation}_{self._unnamed}"
+
+    # -- kinds of steps ---------------------------------------------------------------------------
+
+    def _statement(self, step: ast.Step) -> ir.Statement | None:
+        name = self._name(step.name, step.operation.text)
+        place = place_of(self._bag.source, step.span)
+        match step.action:
+            case ast.Compute() | ast.DecisionTable() as action:
+                value = self._computed(action, self._expected(step, action))
+                if value is None:
+                    return None
+                return ir.Step(name, value, place, self._handlers(step, value.type, ir.Step(name, value, place)))
+            case ast.Conditional() as action:
+                return self._handled(step, self._conditional(action, name, place, self._expected(step, action)))
+            case ast.Match() as action:
+                expected = self._expected(step, action)
+                return self._handled(step, self._match(action, name, place, expected, may_precompute=not step.handlers))
+            case ast.Loop() as action:
+                return self._handled(step, self._loop(action, name, place))
+            case _:
+                return self._handled(step, self._effects.statement(step, name))
+
+    def _expected(
+        self, step: ast.Step, action: ast.Compute | ast.DecisionTable | ast.Conditional | ast.Match
+    ) -> Type | None:
+        """The type that the author gives, or that of the output with the step's name."""
+        if action.type is not None:
+            return self._types.resolve(action.type)
+        output = None if step.name is None else self._scope.outputs.get(step.name.text)
+        return None if output is None or step.conditions else output.type
+
+    def _computed(self, action: ast.Compute | ast.DecisionTable, expected: Type | None) -> ir.Expression | None:
+        if isinstance(action, ast.Compute):
+            return self._value(action.value, expected)
+        return self._table(action, expected)
+
+    def _table(self, table: ast.DecisionTable, expected: Type | None) -> ir.Expression | None:
+        conditions: list[ir.Expression | None] = []
+        values: list[ir.Expression | None] = []
+        failed: Facts = NOTHING
+        for row in table.rows:
+            # A row is reached where all the conditions above it have failed.
+            with self._expressions.assuming(failed):
+                conditions.append(self._expressions.check(row.when, BOOLEAN))
+                with self._expressions.assuming(facts_when(row.when, True, self._scope)):
+                    values.append(self._value(row.then, expected))
+            failed |= facts_when(row.when, False, self._scope)
+        with self._expressions.assuming(failed):
+            values.append(self._value(table.otherwise, expected))
+        results = [row.then for row in table.rows] + [table.otherwise]
+        fitted = self._one_type(values, [result.span for result in results], expected)
+        if fitted is None or None in conditions:
+            return None
+        rows = list(zip(conditions, fitted, strict=False))
+
+        def chain(below: ir.Expression, row: tuple[ir.Expression | None, ir.Expression]) -> ir.Expression:
+            condition, then = row
+            assert condition is not None
+            return ir.If(condition, then, below, then.type, condition.place)
+
+        return reduce(chain, reversed(rows), fitted[-1])
+
+    def _one_type(
+        self, values: Sequence[ir.Expression | None], spans: Sequence[Span], expected: Type | None
+    ) -> list[ir.Expression] | None:
+        """Alternatives brought to one type; a difference is reported where it stands."""
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return None
+        if expected is None:
+            types = {value.type for value in known}
+            expected = DECIMAL if types == {INTEGER, DECIMAL} else known[0].type
+        fitted = [self._expressions.fit(value, expected, span) for value, span in zip(known, spans, strict=True)]
+        sound = [value for value in fitted if value is not None]
+        return sound if len(sound) == len(fitted) else None
+
+    def _validation(self, validation: ast.Validation) -> list[ir.Statement]:
+        found: list[ir.Statement] = []
+        for requirement in validation.requirements:
+            holds = self._expressions.check(requirement.clause.holds, BOOLEAN)
+            if requirement.error is None:
+                if holds is not None:
+                    found.append(ir.Require(ir.Clause(holds, requirement.clause.text)))
+            else:
+                with self._expressions.assuming(facts_when(requirement.clause.holds, False, self._scope)):
+                    error = self.error(requirement.error)
+                if holds is not None and error is not None:
+                    place = holds.place
+                    broken = ir.Call("boolean.not", (), (holds,), BOOLEAN, place)
+                    found.append(
+                        ir.Branch(self._name(None, "validation"), (ir.Arm(broken, (error,), None),), (), None, place)
+                    )
+            self._expressions.know(facts_when(requirement.clause.holds, True, self._scope))
+        return found
+
+    def _conditional(
+        self, action: ast.Conditional, name: str, place: ir.Place, expected: Type | None
+    ) -> ir.Branch | None:
+        condition = self._expressions.check(action.condition, BOOLEAN)
+        if action.otherwise is None and isinstance(expected, OptionalOf):
+            expected = expected.inner  # null is what the other way gives
+        holds = facts_when(action.condition, True, self._scope)
+        then, then_value = self._block_with_value(action.then, holds, expected)
+        failed = facts_when(action.condition, False, self._scope)
+        hint = expected or (None if then_value is None else then_value.type)
+        if action.otherwise is None:
+            otherwise: ir.Block = ()
+            otherwise_value: ir.Expression | None = None
+            if then_value is not None:
+                wanted = optional(then_value.type)
+                then_value = self._expressions.converted(then_value, wanted)
+                otherwise_value = ir.Literal(wanted, None, place)
+        else:
+            with self._inside(failed):
+                otherwise = self.block(action.otherwise.steps)
+                value = action.otherwise.value
+                otherwise_value = None if value is None else self._expressions.infer(value, hint)
+            blocks = [(action.then, then_value), (action.otherwise, otherwise_value)]
+            fitted = self._values_of(blocks, expected)
+            if fitted is None:
+                return None
+            then_value, otherwise_value = fitted
+        if condition is None:
+            return None
+        return ir.Branch(name, (ir.Arm(condition, then, then_value),), otherwise, otherwise_value, place)
+
+    def _values_of(
+        self, blocks: Sequence[tuple[ast.Block, ir.Expression | None]], expected: Type | None
+    ) -> list[ir.Expression | None] | None:
+        """The values of alternatives, brought to one type; all that can reach their end have one, or none has."""
+        ending = [(block, value) for block, value in blocks if not block_leaves(block)]
+        with_value = [(block, value) for block, value in ending if block.value is not None]
+        for block, _ in blocks:
+            if block.value is not None and block_leaves(block):
+                problem = "no value: the block always leaves the node"
+                self._bag.error(Code.WRONG_KIND, block.value.span, key="value", expected=problem, found="one")
+                return None
+        if not with_value:
+            return [None for _ in blocks]
+        for block, _ in ending:
+            if block.value is None:
+                also = tuple(Label(b.span, "this one has a value") for b, _ in with_value[:1])
+                what = "a value, as the other block has, or a step that leaves"
+                self._bag.error(Code.WRONG_KIND, block.span, also=also, key="value", expected=what, found="none")
+                return None
+        spans = [block.value.span for block, _ in with_value if block.value is not None]
+        common = expected or self._common([value for _, value in with_value])
+        fitted = self._one_type([value for _, value in with_value], spans, common)
+        if fitted is None:
+            return None
+        by_block = {id(block): value for (block, _), value in zip(with_value, fitted, strict=True)}
+        return [by_block.get(id(block)) for block, _ in blocks]
+
+    def _common(self, values: Sequence[ir.Expression | None]) -> Type | None:
+        """The optional type that null among the values asks for; None where the first one decides."""
+        types = [value.type for value in values if value is not None]
+        others = [type_ for type_ in types if type_ != NULL]
+        return optional(others[0]) if others and len(others) < len(types) else None
+
+    def _match(
+        self, action: ast.Match, name: str, place: ir.Place, expected: Type | None, may_precompute: bool
+    ) -> ir.Branch | None:
+        on = self._expressions.infer(action.on, None)
+        if on is None:
+            return None
+        if may_precompute and not isinstance(on, ir.Ref | ir.Local):
+            once = ir.Step(f"_{name.lstrip('_')}_on", on, on.place)
+            self._before.append(once)
+            on = ir.Ref("step", once.name, on.type, on.place)
+        if not (isinstance(on.type, Enum) or on.type in (STRING, INTEGER, BOOLEAN)):
+            wanted = "an enum, string, integer or boolean"
+            self._bag.error(Code.TYPE_MISMATCH, action.on.span, expected=wanted, found=on.type)
+            return None
+        seen: dict[object, Span] = {}
+        tests: list[list[ir.Expression]] = []
+        blocks: list[ast.Block] = []
+        hint = expected
+        bodies: list[ir.Block] = []
+        values: list[ir.Expression | None] = []
+        for case in action.cases:
+            tests.append([test for scalar in case.literals if (test := self._test(on, scalar, seen)) is not None])
+            body, value = self._match_block(case.then, hint)
+            hint = hint or (None if value is None else value.type)
+            bodies.append(body)
+            values.append(value)
+            blocks.append(case.then)
+        if action.otherwise is not None:
+            body, value = self._match_block(action.otherwise, hint)
+            bodies.append(body)
+            values.append(value)
+            blocks.append(action.otherwise)
+        missing = self._missing(on.type, seen)
+        if action.otherwise is None and missing:
+            shown = ", ".join(f"`{each}`" for each in missing[:5]) if missing != ["otherwise"] else "all other values"
+            help_ = "add cases, or `otherwise`"
+            self._bag.error(Code.MATCH_NOT_COMPLETE, action.on.span, missing=shown, help=help_)
+            return None
+        fitted = self._values_of(list(zip(blocks, values, strict=True)), expected)
+        if fitted is None or any(not each for each in tests):
+            return None
+        arms = [ir.Arm(_any_of(test), body, value) for test, body, value in zip(tests, bodies, fitted, strict=False)]
+        # Without `otherwise` the cases cover everything, so the last one is what is left.
+        if action.otherwise is None:
+            last = arms.pop()
+            if not arms:
+                wanted = "two cases at least: one that covers everything decides nothing"
+                self._bag.error(Code.WRONG_KIND, action.on.span, key="cases", expected=wanted, found="one")
+                return None
+            return ir.Branch(name, tuple(arms), last.body, last.value, place)
+        return ir.Branch(name, tuple(arms), bodies[-1], fitted[-1], place)
+
+    def _match_block(self, block: ast.Block, hint: Type | None) -> tuple[ir.Block, ir.Expression | None]:
+        with self._inside():
+            body = self.block(block.steps)
+            value = None if block.value is None else self._expressions.infer(block.value, hint)
+        return body, value
+
+    def _test(self, on: ir.Expression, scalar: Scalar, seen: dict[object, Span]) -> ir.Expression | None:
+        literal = read_literal(on.type, scalar, "is", self._bag)
+        if isinstance(literal, Unread):
+            return None
+        if literal in seen:
+            also = (Label(seen[literal], "the first one"),)
+            self._bag.error(Code.DUPLICATE_KEY, scalar.span, also=also, key=scalar.text)
+            return None
+        seen[literal] = scalar.span
+        place = place_of(self._bag.source, scalar.span)
+        value = ir.Literal(on.type, literal, place)
+        family = "enum" if isinstance(on.type, Enum) else "text" if on.type == STRING else str(on.type)
+        of = (on.type,) if isinstance(on.type, Enum) else ()
+        return ir.Call(f"{family}.equal", of, (on, value), BOOLEAN, place)
+
+    def _missing(self, type_: Type, seen: dict[object, Span]) -> list[str]:
+        if isinstance(type_, Enum):
+            return [member for member in type_.members if member not in seen]
+        if type_ == BOOLEAN:
+            return [word for word, value in (("true", True), ("false", False)) if value not in seen]
+        return ["otherwise"]
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def _loop(self, action: ast.Loop, name: str, place: ir.Place) -> ir.Loop | None:
+        over = None if action.binding is None else self._expressions.infer(action.binding.over, None)
+        items = () if over is None else ir.item_types(over.type)
+        binding = action.binding
+        if binding is not None and over is not None and (not items or len(binding.names) > len(items)):
+            expected = "an array, a set or a map" if not items else "a map, to have two names"
+            self._bag.error(Code.TYPE_MISMATCH, binding.over.span, expected=expected, found=over.type)
+            return None
+        first = [self._first_value(each) for each in action.state]
+        maximum = self._max(action.max)
+        with ExitStack() as stack:
+            stack.enter_context(self._inside())
+            names = () if binding is None else binding.names
+            types: tuple[Type | None, ...] = items if items else tuple(None for _ in names)
+            locals_ = [
+                stack.enter_context(self._scope.bound(word, type_, self._bag))
+                for word, type_ in zip(names, types, strict=False)
+            ]
+            state = [
+                stack.enter_context(self._scope.bound(each.name, None if value is None else value.type, self._bag))
+                for each, value in zip(action.state, first, strict=True)
+            ]
+            where = None
+            if binding is not None and binding.where is not None:
+                where = self._expressions.check(binding.where, BOOLEAN)
+                self._expressions.know(facts_when(binding.where, True, self._scope))
+            condition = None if action.condition is None else self._expressions.check(action.condition, BOOLEAN)
+            if action.condition is not None:
+                self._expressions.know(facts_when(action.condition, True, self._scope))
+            with self._effects.in_loop():
+                body = self.block(action.steps)
+            collect = None if action.collect is None else self._value(action.collect, None)
+            next_ = self._next(action, dict(zip([each.name.text for each in action.state], state, strict=True)))
+            stop_when = None if action.stop_when is None else self._expressions.check(action.stop_when, BOOLEAN)
+        if any(step_leaves(step) for step in action.steps):
+            last = next(step for step in action.steps if step_leaves(step))
+            help_ = "give it a `when`: a loop whose first iteration always leaves is no loop"
+            self._bag.error(Code.UNREACHABLE_STEP, last.span, help=help_)
+            return None
+        if not action.state and action.collect is None:
+            self._bag.error(
+                Code.MISSING_KEY, _span(action), where="a loop", key="collect", help="or `state` and `next`"
+            )
+            return None
+        wanted = [
+            (action.binding, over),
+            (binding.where if binding else None, where),
+            (action.condition, condition),
+            (action.collect, collect),
+            (action.stop_when, stop_when),
+        ]
+        if any(asked is not None and found is None for asked, found in wanted) or next_ is None or maximum is None:
+            return None
+        values = [value for value in first if value is not None]
+        if len(values) < len(first):
+            return None
+        return ir.Loop(
+            name,
+            tuple(each.number for each in locals_),
+            tuple(each.name for each in locals_),
+            over,
+            where,
+            condition,
+            maximum,
+            tuple(ir.State(s.number, s.name, value) for s, value in zip(state, values, strict=True)),
+            body,
+            collect,
+            next_,
+            stop_when,
+            place,
+        )
+
+    def _first_value(self, state: ast.StateValue) -> ir.Expression | None:
+        if state.name.text == "collected":
+            self._bag.error(
+                Code.BAD_NAME, state.name.span, name="collected", what="a state", help="choose another name"
+            )
+        expected = None if state.type is None else self._types.resolve(state.type)
+        return self._value(state.value, expected)
+
+    def _max(self, scalar: Scalar | None) -> int | None:
+        if scalar is None:
+            return MAX_ITERATIONS
+        value = read_literal(INTEGER, scalar, "max", self._bag)
+        if isinstance(value, Unread):
+            return None
+        assert isinstance(value, int)
+        if not 1 <= value <= MAX_ITERATIONS:
+            self._bag.error(
+                Code.BAD_LITERAL, scalar.span, text=scalar.text, expected=f"a number from 1 to {MAX_ITERATIONS:,}"
+            )
+            return None
+        return value
+
+    def _next(self, action: ast.Loop, state: dict[str, Declared]) -> tuple[tuple[int, ir.Expression], ...] | None:
+        found: dict[str, ir.Expression] = {}
+        is_sound = True
+        for word, expression in action.next:
+            declared = state.get(word.text)
+            if declared is None:
+                help_ = did_you_mean(word.text, state)
+                kinds = "no state of this loop"
+                self._bag.error(Code.UNKNOWN_NAME, word.span, kinds=kinds, name=word.text, help=help_)
+                is_sound = False
+                continue
+            value = None if declared.type is None else self._expressions.check(expression, declared.type)
+            if value is None:
+                is_sound = False
+            else:
+                found[word.text] = value
+        for each in action.state:
+            if each.name.text not in {word.text for word, _ in action.next}:
+                self._bag.warning(Code.UNUSED_VALUE, each.name.span, what="the next value of", name=each.name.text)
+        if not is_sound:
+            return None
+        return tuple((declared.number, found[name]) for name, declared in state.items() if name in found)
+
+    # -- ends -------------------------------------------------------------------------------------
+
+    def _return(self, action: ast.Return) -> ir.Return | None:
+        given = self._given(action.values, self._scope.outputs, "an output", Code.RETURN_OUTPUTS)
+        named = {word.text for word, _ in action.values}
+        missing = [name for name in self._scope.outputs if name not in named]
+        if missing:
+            names = ", ".join(f"`{name}`" for name in missing)
+            self._bag.error(Code.RETURN_OUTPUTS, action.span, problem=f"does not give {names}")
+        if missing or given is None:
+            return None
+        return ir.Return(tuple((name, given[name]) for name in self._scope.outputs if name in given))
+
+    def error(self, error: ast.ErrorValue) -> ir.Raise | None:
+        """A declared error: every field that is not optional."""
+        errors = self._scope.errors
+        if not errors:
+            help_ = "declare `error_code` and `message` under `outputs.error`"
+            self._bag.error(Code.UNDECLARED_ERROR, error.span, what="an error", help=help_)
+            return None
+        for word, expression in error.values:
+            if word.text == "error_code" and not self._note_raised(expression):
+                return None
+        given = self._given(error.values, errors, "a field of the errors", Code.RETURN_OUTPUTS)
+        named = {word.text for word, _ in error.values}
+        place = place_of(self._bag.source, error.span)
+        found: list[tuple[str, ir.Expression]] = []
+        for name, declared in errors.items():
+            if given is not None and name in given:
+                found.append((name, given[name]))
+            elif name not in named and str(declared.type).startswith("optional<"):
+                assert declared.type is not None
+                found.append((name, ir.Literal(declared.type, None, place)))
+            elif name not in named:
+                self._bag.error(Code.RETURN_OUTPUTS, error.span, problem=f"does not give `{name}`")
+                return None
+        return None if given is None or len(found) < len(errors) else ir.Raise(tuple(found))
+
+    def _note_raised(self, expression: ast.Expression) -> bool:
+        """Remember which errors come; False, and reported, for one that nobody declared."""
+        declared = self._scope.errors.get("error_code")
+        members = declared.type.members if declared is not None and isinstance(declared.type, Enum) else ()
+        if isinstance(expression, ast.Name | ast.String) and expression.text in members:
+            self.raised.append((expression.text, expression.span))
+        elif isinstance(expression, ast.Name | ast.String) and self._scope.find(expression.text) is None:
+            help_ = did_you_mean(expression.text, members) or "add it to `error_code` under `outputs.error`"
+            what = f"`{expression.text}`"
+            self._bag.error(Code.UNDECLARED_ERROR, expression.span, what=what, help=help_)
+            return False
+        else:  # computed: any of them may come
+            self.raised += [(member, expression.span) for member in members]
+        return True
+
+    def _given(
+        self,
+        values: tuple[tuple[ast.Word, ast.Expression], ...],
+        declared: dict[str, Declared],
+        what: str,
+        code: Code,
+    ) -> dict[str, ir.Expression] | None:
+        given: dict[str, ir.Expression] = {}
+        complete = True
+        for word, expression in values:
+            wanted = declared.get(word.text)
+            if wanted is None:
+                help_ = did_you_mean(word.text, declared)
+                self._bag.error(code, word.span, problem=f"gives `{word.text}`, which is not {what}", help=help_)
+                complete = False
+                continue
+            if word.text in given:
+                self._bag.error(code, word.span, problem=f"gives `{word.text}` twice")
+            value = None if wanted.type is None else self._expressions.check(expression, wanted.type)
+            if value is None:
+                complete = False
+            else:
+                given[word.text] = value
+        return given if complete else None
+
+    # -- handlers ---------------------------------------------------------------------------------
+
+    def _handled(self, step: ast.Step, statement: ir.Statement | None) -> ir.Statement | None:
+        if statement is None:
+            for handler in step.handlers:  # what stands in them is right or wrong whatever the step is
+                with self._inside():
+                    self.block(handler.steps)
+            return None
+        if isinstance(statement, ir.Return | ir.Raise | ir.Require | ir.Step):
+            return statement
+        handlers = self._handlers(step, value_type(statement), statement)
+        return replace(statement, handlers=handlers)
+
+    def _handlers(self, step: ast.Step, type_: Type | None, statement: ir.Statement) -> tuple[ir.Handler, ...]:
+        found: list[ir.Handler] = []
+        check_codes(step.handlers, statement, self._effects.callee_codes(), self._bag)
+        for handler in step.handlers:
+            with self._inside():
+                body = self.block(handler.steps)
+                value = None
+                if handler.value is not None:
+                    if type_ is None:
+                        problem = "no value: the step has none"
+                        self._bag.error(Code.WRONG_KIND, handler.value.span, key="value", expected=problem, found="one")
+                    else:
+                        value = self._expressions.check(handler.value, type_)
+            found.append(ir.Handler(tuple(word.text for word in handler.codes), body, value))
+        return tuple(found)
+
+
+def _declared_parts(
+    action: ast.Action, value: ir.Expression, shown: str
+) -> Iterator[tuple[ast.TypeText, ir.Expression, str]]:
+    """The types that a step says its value, or the fields of its value, have: each with that part and its name."""
+    match action:
+        case ast.Compute() | ast.DecisionTable() | ast.Conditional() | ast.Match():
+            if action.type is not None:
+                yield action.type, value, shown
+        case ast.EffectStep(returns=text, expect=fields):
+            if text is not None:
+                yield text, value, shown
+            if fields is not None and isinstance(value.type, Record):
+                types = dict(value.type.fields)
+                for each in fields:
+                    name = each.name.text
+                    yield each.type, ir.Field(value, name, types[name], value.place), name
+        case _:
+            return
+
+
+def step_leaves(step: ast.Step) -> bool:
+    """True where nothing after the step can be reached."""
+    if step.conditions:
+        return False
+    match step.action:
+        case ast.Return() | ast.Raise():
+            return True
+        case ast.Conditional(then=then, otherwise=otherwise):
+            inner = block_leaves(then) and otherwise is not None and block_leaves(otherwise)
+        case ast.Match(cases=cases, otherwise=otherwise):
+            inner = all(block_leaves(case.then) for case in cases)
+            inner = inner and (otherwise is None or block_leaves(otherwise))
+        case _:
+            return False
+    return inner and all(any(step_leaves(each) for each in handler.steps) for handler in step.handlers)
+
+
+def block_leaves(block: ast.Block) -> bool:
+    return any(step_leaves(step) for step in block.steps)
+
+
+def _only_asks(request: ir.Request) -> bool:
+    """True where a request changes nothing: it is there for its answer. To write a cache is to do something."""
+    return request.effect_class == "read" and ".write." not in EFFECTS[request.effect].capability
+
+
+def _all_of(conditions: list[ir.Expression]) -> ir.Expression:
+    return reduce(lambda left, right: ir.Logical("and", left, right, left.place), conditions)
+
+
+def _any_of(tests: list[ir.Expression]) -> ir.Expression:
+    return reduce(lambda left, right: ir.Logical("or", left, right, left.place), tests)
+
+
+def _span(action: ast.Loop) -> Span:
+    if action.binding is not None:
+        return action.binding.over.span
+    assert action.condition is not None
+    return action.condition.span

@@ -1,0 +1,1 @@
+"""Clauses, branches and comparisons with only one possible result."""

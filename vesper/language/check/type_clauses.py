@@ -1,0 +1,138 @@
+"""What every value of a node's own types must meet, as clauses over what holds such values: an input, an output, a step
+that declares its type, what a CAST gives.
+
+`items: array<Line>` gives `FORALL item IN items SATISFIES item.qty > 0`. Types have no names in the IR, so this goes by
+the text of the types. What is inside comes before what is around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vesper.language.check.constraints import constraint_clause
+from vesper.language.check.expressions.checker import ExpressionChecker, place_of
+from vesper.language.check.named_types import TypeResolver
+from vesper.language.ir import nodes as ir
+from vesper.language.syntax import ast
+from vesper.values.record import record
+from vesper.values.types import BOOLEAN, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+
+
+@record(frozen=True, slots=True)
+class _Held:
+    """A value, and what a constraint calls it."""
+
+    value: ir.Expression
+    shown: str
+
+
+def type_clauses(
+    input_: ast.Input, type_: Type, types: TypeResolver, checker: ExpressionChecker
+) -> list[ir.Clause | None]:
+    """The clauses of all the declared types that an input is made of."""
+    place = place_of(checker.bag.source, input_.name.span)
+    value = ir.Ref("input", input_.name.text, type_, place)
+    return [
+        None if clause is None else replace(clause, input=input_.name.text)
+        for clause in value_clauses(value, input_.name.text, input_.type, types, checker)
+    ]
+
+
+def value_clauses(
+    value: ir.Expression, shown: str, text: ast.TypeText, types: TypeResolver, checker: ExpressionChecker
+) -> list[ir.Clause | None]:
+    """The clauses of all the declared types in a type text about a value of it; or of an optional or array of it."""
+    clauses = _Clauses(types, checker)
+    held = _Held(value, shown)
+    if not types.has_constraints(text):
+        return []
+    if value.type == types.resolve(text):
+        return clauses.within(held, text)
+    match value.type:
+        case OptionalOf(inner):
+            return clauses.unless_null(held, inner, text)
+        case ArrayOf():
+            return clauses.of_all(held, ("item",), 0, text)
+        case _:
+            raise AssertionError(f"{value.type} holds nothing of the type that its text names")
+
+
+class _Clauses:
+    def __init__(self, types: TypeResolver, checker: ExpressionChecker) -> None:
+        self._types = types
+        self._checker = checker
+
+    def within(self, held: _Held, text: ast.TypeText) -> list[ir.Clause | None]:
+        declared = self._types.declaration(text)
+        if isinstance(declared, ast.NamedType):
+            return [*self.within(held, declared.type), *(self._own(held, each) for each in declared.constraints)]
+        if declared is not None:
+            return self._of_record(held, declared)
+        if isinstance(text, ast.TypeApplied):
+            return self._of_applied(held, text)
+        return []
+
+    def _own(self, held: _Held, constraint: ast.Constraint | ast.Clause) -> ir.Clause | None:
+        if isinstance(constraint, ast.Constraint):
+            return constraint_clause(constraint, held.value, held.shown, self._checker.bag)
+        names = {"value": held.value.type}
+        holds = self._checker.over_parts(constraint.holds, lambda _: held.value, names)
+        return None if holds is None else ir.Clause(holds, constraint.text)
+
+    def _of_record(self, held: _Held, declared: ast.RecordType) -> list[ir.Clause | None]:
+        value = held.value
+        assert isinstance(value.type, Record)
+        fields = dict(value.type.fields)
+        found: list[ir.Clause | None] = []
+        for field in declared.fields:
+            name = field.name.text
+            inner = _Held(ir.Field(value, name, fields[name], value.place), name)
+            found += self.within(inner, field.type)
+
+        def part(name: str) -> ir.Expression:
+            return ir.Field(value, name, fields[name], value.place)
+
+        for clause in declared.constraints:
+            holds = self._checker.over_parts(clause.holds, part, fields)
+            found.append(None if holds is None else ir.Clause(holds, clause.text))
+        return found
+
+    def _of_applied(self, held: _Held, text: ast.TypeApplied) -> list[ir.Clause | None]:
+        match held.value.type:
+            case OptionalOf(inner):
+                return self.unless_null(held, inner, text.arguments[0])
+            case ArrayOf() | SetOf():
+                return self.of_all(held, ("item",), 0, text.arguments[0])
+            case MapOf():
+                keys = self.of_all(held, ("key",), 0, text.arguments[0])
+                return [*keys, *self.of_all(held, ("key", "item"), 1, text.arguments[1])]
+            case _:
+                raise AssertionError(f"{held.value.type} is made of nothing")
+
+    def unless_null(self, held: _Held, inner: Type, text: ast.TypeText) -> list[ir.Clause | None]:
+        """Each clause of the value as `value IS NULL OR …`."""
+        value = held.value
+        known = ir.Call("optional.unwrap", (inner,), (value,), inner, value.place)
+        found: list[ir.Clause | None] = []
+        for clause in self.within(_Held(known, held.shown), text):
+            if clause is None:
+                return [None]
+            is_null = ir.Call("optional.is_null", (inner,), (value,), BOOLEAN, clause.holds.place)
+            holds = ir.Logical("or", is_null, clause.holds, clause.holds.place)
+            found.append(replace(clause, holds=holds))
+        return found
+
+    def of_all(self, held: _Held, names: tuple[str, ...], position: int, text: ast.TypeText) -> list[ir.Clause | None]:
+        """Each clause of the items as one over all of them."""
+        value = held.value
+        numbers = tuple(self._checker.fresh_local() for _ in names)
+        type_ = ir.item_types(value.type)[position]
+        item = _Held(ir.Local(numbers[position], names[position], type_, value.place), names[position])
+        found: list[ir.Clause | None] = []
+        for clause in self.within(item, text):
+            if clause is None:
+                return [None]
+            # The same numbers in every clause: each `for` binds its own when the node is numbered.
+            holds = ir.For("forall", numbers, names, value, None, None, clause.holds, BOOLEAN, clause.holds.place)
+            found.append(replace(clause, holds=holds))
+        return found

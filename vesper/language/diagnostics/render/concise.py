@@ -1,0 +1,11 @@
+"""Diagnostics for tools and logs: one line each."""
+
+from __future__ import annotations
+
+from vesper.language.diagnostics.diagnostic import Diagnostic
+from vesper.language.diagnostics.source import SourceFile
+
+
+def render_concise(source: SourceFile, diagnostic: Diagnostic) -> str:
+    line, column = source.position(diagnostic.primary.span.start)
+    return f"{source.path}:{line}:{column}: {diagnostic.severity.value}[{diagnostic.code.number}] {diagnostic.headline}"

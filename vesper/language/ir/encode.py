@@ -1,0 +1,246 @@
+"""IR to canonical bytes and hashes. docs/spec/ir.md is the definition; Rust reads the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from json.encoder import encode_basestring as _quoted
+from typing import Any
+
+from vesper.language.ir.flow_json import block_to_json, callee_to_json, grants_to_json, machine_to_json
+from vesper.language.ir.nodes import (
+    IR_VERSION,
+    Array,
+    Call,
+    Expression,
+    Field,
+    For,
+    If,
+    Let,
+    Literal,
+    Local,
+    Logical,
+    Loop,
+    Node,
+    Now,
+    Place,
+    Raise,
+    RecordValue,
+    Ref,
+    Require,
+    Result,
+    Return,
+    children,
+)
+from vesper.language.ir.statements import all_statements
+from vesper.language.ir.type_json import type_to_json
+from vesper.values.model import Value, to_json
+from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
+
+MAX_DOCUMENT = 8 * 1024 * 1024
+"""Bytes; a document that is larger no engine reads."""
+
+
+# `json.dumps` would make an encoder at each call.
+_written = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def canonical_json(value: object) -> bytes:
+    """The one spelling of a JSON value."""
+    return _written(value).encode("utf-8")
+
+
+def encode(node: Node) -> bytes:
+    """The canonical bytes of a numbered node."""
+    return _encoded(node, node.expressions())[0]
+
+
+def semantic_hash(node: Node) -> str:
+    """Equal for two nodes that mean the same; prose, layout and file names do not count."""
+    return _encoded(node, node.expressions())[1]
+
+
+def encode_and_hash(node: Node) -> tuple[bytes, str] | None:
+    """`encode` and `semantic_hash` at the price of one; None for a node that no engine would read."""
+    # Asked first, because the types of a hostile node can fill the memory there is.
+    expressions = node.expressions()
+    if _size_of_types(expressions) > MAX_DOCUMENT:
+        return None
+    encoded, semantic = _encoded(node, expressions)
+    return (encoded, semantic) if len(encoded) <= MAX_DOCUMENT else None
+
+
+def _encoded(node: Node, expressions: list[Expression]) -> tuple[bytes, str]:
+    # INVARIANT: `source` sorts last, so the document starts with what is hashed, but for the brace that closes it.
+    hashed = f'{{"ir_version":{IR_VERSION},"semantics":{_semantics(node, expressions)}}}'.encode()
+    source = _source(node, expressions).encode()
+    return b'%s,"source":%s}' % (hashed[:-1], source), hashlib.sha256(hashed).hexdigest()
+
+
+def _size_of_types(expressions: list[Expression]) -> int:
+    """At least so many characters a document spends on types, which are written out wherever they are named."""
+    known: dict[int, int] = {}
+
+    def size(type_: Type) -> int:
+        if id(type_) not in known:
+            known[id(type_)] = measured(type_)
+        return known[id(type_)]
+
+    def measured(type_: Type) -> int:
+        match type_:
+            case Enum(members):
+                return sum(len(member) + 3 for member in members)
+            case SetOf(inner) | ArrayOf(inner) | OptionalOf(inner):
+                return size(inner)
+            case MapOf(key, value):
+                return size(key) + size(value)
+            case Record(fields):
+                return sum(len(name) + 20 + size(field) for name, field in fields)
+            case _:
+                return 0
+
+    total = 0
+    for expression in expressions:
+        if isinstance(expression, Literal):
+            total += 0 if isinstance(expression.type, Primitive) else size(expression.type)
+        elif isinstance(expression, Call):
+            for type_ in expression.of:
+                total += size(type_)
+        elif isinstance(expression, Array):
+            total += size(expression.of)
+    return total
+
+
+# -- writing --------------------------------------------------------------------------------------
+#
+# Most of a document are its expressions and their places: those two are written as text at once. A dictionary for each
+# of them, sorted by the encoder, takes twice as long.
+
+
+def _with_list(form: dict[str, Any], name: str, items: list[str]) -> str:
+    """The canonical text of an object, with one more member: a list of what is written already."""
+    before = _written({key: value for key, value in form.items() if key < name})
+    after = _written({key: value for key, value in form.items() if key > name})
+    assert before != "{}" != after, "commas stand on both sides"
+    return f'{before[:-1]},"{name}":[{",".join(items)}],{after[1:]}'
+
+
+def _semantics(node: Node, expressions: list[Expression]) -> str:
+    form = {
+        "node_id": node.node_id,
+        "type": node.type,
+        "inputs": [
+            {"name": i.name, "type": type_to_json(i.type)}
+            | ({} if i.default is None else {"default": to_json(i.type, i.default)})
+            for i in node.inputs
+        ],
+        "outputs": {
+            "success": [{"name": o.name, "type": type_to_json(o.type)} for o in node.outputs],
+            "error": [{"name": o.name, "type": type_to_json(o.type)} for o in node.errors],
+        },
+        "machines": [machine_to_json(machine) for machine in node.machines],
+        "calls": [callee_to_json(callee) for callee in node.calls],
+        "constants": [
+            {"name": c.name, "type": type_to_json(c.type), "value": to_json(c.type, c.value)} for c in node.constants
+        ],
+        "constraints": [{"holds": c.holds.index, "input": c.input} for c in node.constraints],
+        "preconditions": [{"holds": c.holds.index} for c in node.preconditions],
+        "body": block_to_json(node.body),
+        "postconditions": [{"holds": c.holds.index} for c in node.postconditions],
+        "invariants": [{"holds": c.holds.index} for c in node.invariants],
+        **grants_to_json(node.grants),
+    }
+    return _with_list(form, "expressions", [_expression(expression) for expression in expressions])
+
+
+def _expression(expression: Expression) -> str:
+    """One entry of the table."""
+    if isinstance(expression, Ref):  # the commonest first
+        return f'{{"{expression.kind}":{_quoted(expression.name)}}}'
+    if isinstance(expression, Literal):
+        return f'{{"literal":{{"type":{_type(expression.type)},"value":{_value(expression.type, expression.value)}}}}}'
+    if isinstance(expression, Call):
+        args = ",".join([str(each.index) for each in expression.args])
+        of = f'"of":[{",".join([_type(each) for each in expression.of])}],' if expression.of else ""
+        return f'{{"call":{{"args":[{args}],{of}"op":{_quoted(expression.op)}}}}}'
+    if isinstance(expression, If):
+        condition, then, otherwise = expression.condition.index, expression.then.index, expression.otherwise.index
+        return f'{{"if":{{"condition":{condition},"else":{otherwise},"then":{then}}}}}'
+    if isinstance(expression, Logical):
+        return f'{{"{expression.kind}":[{expression.left.index},{expression.right.index}]}}'
+    return _written(_other_expression(expression))
+
+
+def _type(type_: Type) -> str:
+    return f'"{type_.name}"' if isinstance(type_, Primitive) else _written(type_to_json(type_))
+
+
+def _value(type_: Type, value: Value) -> str:
+    # SEMANTICS: of these two the type changes nothing; a boolean is no integer.
+    if type(value) is int:
+        return str(value)
+    return _quoted(value) if type(value) is str else _written(to_json(type_, value))
+
+
+def _other_expression(
+    expression: Local | Let | For | Array | RecordValue | Field | Now | Result,
+) -> dict[str, Any]:
+    operands = [child.index for child in children(expression)]
+    match expression:
+        case Local():
+            return {"local": expression.number}
+        case Let():
+            return {"let": {"local": expression.local, "value": operands[0], "body": operands[1]}}
+        case For():
+            parts = {
+                "over": expression.over, "with": expression.with_, "where": expression.where, "key": expression.key,
+            }  # fmt: skip
+            indices = {name: part.index for name, part in parts.items() if part is not None}
+            return {
+                "for": {"kind": expression.kind, "locals": list(expression.locals), "value": expression.value.index}
+                | indices
+            }
+        case Array():
+            return {"array": {"items": operands, "of": type_to_json(expression.of)}}
+        case RecordValue():
+            return {"record": {"fields": [{"name": name, "value": value.index} for name, value in expression.fields]}}
+        case Field():
+            return {"field": {"name": expression.name, "of": operands[0]}}
+        case Now():
+            return {"now": type_to_json(expression.type)}
+        case Result():
+            return {"result": type_to_json(expression.type)}
+
+
+def _source(node: Node, expressions: list[Expression]) -> str:
+    clauses = [clause for _, clauses in node.phases() for clause in clauses]
+    form = {
+        "path": node.source.path,
+        "sha256": node.source.sha256,
+        "intent": node.source.intent,
+        "steps": {
+            s.name: _place(s.place) for s in all_statements(node.body) if not isinstance(s, Return | Raise | Require)
+        },
+        "clauses": {str(clause.holds.index): clause.text for clause in clauses},
+        "locals": _local_names(node, expressions),
+    }
+    places = [expression.place for expression in expressions]
+    return _with_list(form, "spans", [f"[{p.line},{p.column},{p.end_line},{p.end_column}]" for p in places])
+
+
+def _local_names(node: Node, expressions: list[Expression]) -> list[str]:
+    names: dict[int, str] = {}
+    for statement in all_statements(node.body):
+        if isinstance(statement, Loop):
+            names |= dict(zip(statement.locals, statement.names, strict=True))
+            names |= {each.local: each.name for each in statement.state}
+    for expression in expressions:
+        if isinstance(expression, Let):
+            names[expression.local] = expression.name
+        elif isinstance(expression, For):
+            names |= dict(zip(expression.locals, expression.names, strict=True))
+    return [names[number] for number in range(len(names))]
+
+
+def _place(place: Place) -> list[int]:
+    return [place.line, place.column, place.end_line, place.end_column]

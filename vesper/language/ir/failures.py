@@ -1,0 +1,132 @@
+"""Which codes a statement can fail with: what `on_error` may name, and which declared errors come by themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from vesper.language.ir import nodes as ir
+from vesper.language.ir.statements import handlers_of, leaves, own_blocks
+from vesper.values.generated.effects import EFFECTS
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.generated.operations import OPERATIONS
+from vesper.values.types import DECIMAL, FLOAT, INTEGER, STRING, Enum, OptionalOf, Type
+
+HTTP_CODE = re.compile(r"http_(?:[1-5][0-9][0-9]|[45]xx|error)", re.ASCII)
+ANY = "any"
+CONTRACT_BROKEN = "contract_broken"
+
+
+def codes_of_expression(expression: ir.Expression) -> set[str]:
+    """What the operations in an expression can fail with."""
+    found: set[str] = set()
+    for part in ir.walk(expression):
+        if isinstance(part, ir.Call):
+            found |= set(OPERATIONS[part.op].raises)
+        elif isinstance(part, ir.For):
+            found |= _codes_of_for(part.kind, part.value.type)
+    return found
+
+
+def _codes_of_for(kind: str, type_: Type) -> set[str]:
+    match kind:
+        case "sum" | "avg":
+            overflow = "integer_overflow" if type_ == INTEGER else "decimal_overflow" if type_ == DECIMAL else ""
+            found = {overflow or "time_overflow"} if type_ != FLOAT else set()
+            return found | ({"empty_collection"} if kind == "avg" else set())
+        case "min" | "max":
+            return {"empty_collection"}
+        case "map" | "index_by":
+            return {"duplicate_key"}
+        case "forall" | "exists" | "count" | "fold" | "min_by" | "max_by":
+            return set()
+        case _:
+            return {"too_large"}
+
+
+def own_codes(statement: ir.Statement, callee_codes: Iterable[str] = ()) -> set[str]:
+    """What the statement itself can fail with, before its handlers; without what stands in blocks inside."""
+    found: set[str] = set()
+    match statement:
+        case ir.Step(value=value):
+            found = codes_of_expression(value)
+        case ir.Request(key=key, arguments=arguments, effect=effect):
+            found = set(EFFECTS[effect].codes())
+            for expression in (*(value for _, value in arguments), *(() if key is None else (key,))):
+                found |= codes_of_expression(expression)
+        case ir.CallNode(inputs=inputs):
+            found = set(callee_codes)
+            for _, value in inputs:
+                found |= codes_of_expression(value)
+        case ir.Branch(arms=arms, otherwise_value=last):
+            parts = [*(arm.when for arm in arms), *(arm.value for arm in arms), last]
+            found = set().union(*(codes_of_expression(part) for part in parts if part is not None))
+        case ir.Loop():
+            parts = [statement.over, statement.where, statement.condition, statement.collect, statement.stop_when]
+            parts += [each.value for each in statement.state] + [value for _, value in statement.next]
+            found = {"loop_limit", "too_large"}
+            found = found.union(*(codes_of_expression(part) for part in parts if part is not None))
+        case ir.Return(values) | ir.Raise(values):
+            found = found.union(*(codes_of_expression(value) for _, value in values))
+        case ir.Require(clause):
+            found = codes_of_expression(clause.holds)
+    return found
+
+
+def takes(handler: ir.Handler, code: str) -> bool:
+    """True where a handler takes a failure with this code, as far as one can say without the others beside it."""
+    return code in handler.codes or ANY in handler.codes
+
+
+def possible_codes(statement: ir.Statement, callees: dict[str, frozenset[str]]) -> set[str]:
+    """All that can come out of a statement as a failure."""
+    handlers = handlers_of(statement)
+    found = own_codes(statement, callees.get(statement.node, ()) if isinstance(statement, ir.CallNode) else ())
+    for block in own_blocks(statement):
+        found |= possible_in(block, callees)
+    left = {code for code in found if not any(takes(h, code) and _ends(h) for h in handlers)}
+    for handler in handlers:
+        left |= possible_in(handler.body, callees)
+        if handler.value is not None:
+            left |= codes_of_expression(handler.value)
+    return left
+
+
+def possible_in(block: ir.Block, callees: dict[str, frozenset[str]]) -> set[str]:
+    return set().union(*(possible_codes(statement, callees) for statement in block))
+
+
+def _ends(handler: ir.Handler) -> bool:
+    """True where the failure does not go on after the handler."""
+    return handler.value is not None or leaves(handler.body)
+
+
+def is_code(text: str) -> bool:
+    """True for what may be a code at all."""
+    return text in set(ErrorCode) or text == ANY or HTTP_CODE.fullmatch(text) is not None
+
+
+def becomes_declared(node: ir.Node) -> bool:
+    """True where a failure can become a declared error: nothing but `message` and optional fields must be given."""
+    return bool(node.errors) and all(
+        isinstance(each.type, OptionalOf) or (each.name == "message" and each.type == STRING)
+        for each in node.errors[1:]
+    )
+
+
+def members_that_fail(node: ir.Node) -> tuple[str, ...]:
+    """The declared errors that a failure which no handler takes becomes."""
+    if not becomes_declared(node):
+        return ()
+    members = node.errors[0].type.members if isinstance(node.errors[0].type, Enum) else ()
+    callees = {each.node: frozenset(callee_codes(each)) for each in node.calls}
+    possible = possible_in(node.body, callees)
+    return tuple(
+        each for each in members if each in possible or (HTTP_CODE.fullmatch(each) and "http_error" in possible)
+    )
+
+
+def callee_codes(callee: ir.Callee) -> set[str]:
+    """What a call can fail with, as far as the called node's interface says: its own errors, and any code."""
+    declared = callee.error[0][1].members if callee.error and isinstance(callee.error[0][1], Enum) else ()
+    return {*declared, *(code.value for code in ErrorCode)}

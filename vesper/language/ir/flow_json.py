@@ -1,0 +1,293 @@
+"""The flow of a node as JSON, and back: statements, handlers, machines, called nodes, grants (docs/spec/ir.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vesper.language.ir.nodes import (
+    Arm,
+    Block,
+    Branch,
+    Callee,
+    CallNode,
+    Clause,
+    Expression,
+    Grants,
+    Handler,
+    Loop,
+    Machine,
+    Place,
+    Raise,
+    Request,
+    Require,
+    Return,
+    State,
+    Statement,
+    Step,
+)
+from vesper.language.ir.statements import Policy
+from vesper.language.ir.type_json import type_from_json, type_to_json
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def block_to_json(block: Block) -> list[dict[str, Any]]:
+    return [_statement(statement) for statement in block]
+
+
+def _statement(statement: Statement) -> dict[str, Any]:
+    match statement:
+        case Step():
+            return {"step": {"name": statement.name, "value": statement.value.index} | _handlers(statement.handlers)}
+        case Return(values):
+            return {"return": {"success": _named(values)}}
+        case Raise(values):
+            return {"raise": {"error": _named(values)}}
+        case Require(clause):
+            return {"require": {"holds": clause.holds.index}}
+        case Branch():
+            arms = [
+                {"when": arm.when.index, "body": block_to_json(arm.body)} | _maybe("value", arm.value)
+                for arm in statement.arms
+            ]
+            form: dict[str, Any] = {"name": statement.name, "arms": arms, "else": block_to_json(statement.otherwise)}
+            form |= _maybe("otherwise", statement.otherwise_value)
+            return {"branch": form | _handlers(statement.handlers)}
+        case Loop():
+            return {"loop": _loop(statement)}
+        case Request():
+            form = {
+                "name": statement.name,
+                "effect": statement.effect,
+                "class": statement.effect_class,
+                "fixed": dict(statement.fixed),
+                "arguments": _named(statement.arguments),
+                "result": statement.result.index,
+                "policy": policy_to_json(statement.policy),
+            }
+            return {"request": form | _maybe("key", statement.key) | _handlers(statement.handlers)}
+        case CallNode():
+            form = {
+                "name": statement.name,
+                "node": statement.node,
+                "inputs": _named(statement.inputs),
+                "result": statement.result.index,
+            }
+            return {"call": form | _handlers(statement.handlers)}
+
+
+def _loop(loop: Loop) -> dict[str, Any]:
+    form: dict[str, Any] = {
+        "name": loop.name,
+        "locals": list(loop.locals),
+        "max": loop.max,
+        "state": [{"local": s.local, "name": s.name, "value": s.value.index} for s in loop.state],
+        "body": block_to_json(loop.body),
+        "next": [{"local": local, "value": value.index} for local, value in loop.next],
+    }
+    for name, part in (
+        ("over", loop.over),
+        ("where", loop.where),
+        ("while", loop.condition),
+        ("collect", loop.collect),
+        ("stop_when", loop.stop_when),
+    ):
+        form |= _maybe(name, part)
+    return form | _handlers(loop.handlers)
+
+
+def _handlers(handlers: tuple[Handler, ...]) -> dict[str, Any]:
+    return {
+        "handlers": [
+            {"codes": list(each.codes), "body": block_to_json(each.body)} | _maybe("value", each.value)
+            for each in handlers
+        ]
+    }
+
+
+def _named(values: tuple[tuple[str, Expression], ...]) -> list[dict[str, Any]]:
+    return [{"name": name, "value": value.index} for name, value in values]
+
+
+def _maybe(key: str, expression: Expression | None) -> dict[str, Any]:
+    return {} if expression is None else {key: expression.index}
+
+
+def machine_to_json(machine: Machine) -> dict[str, Any]:
+    return {
+        "name": machine.name,
+        "initial": machine.initial,
+        "states": list(machine.states),
+        "transitions": [list(pair) for pair in machine.transitions],
+    }
+
+
+def callee_to_json(callee: Callee) -> dict[str, Any]:
+    def fields(listed: tuple[tuple[str, Any], ...]) -> list[dict[str, Any]]:
+        return [{"name": name, "type": type_to_json(type_)} for name, type_ in listed]
+
+    return {
+        "node": callee.node,
+        "hash": callee.semantic_hash,
+        "inputs": [
+            {"name": name, "type": type_to_json(type_), "optional": is_optional}
+            for name, type_, is_optional in callee.inputs
+        ],
+        "success": fields(callee.success),
+        "error": fields(callee.error),
+    }
+
+
+def grants_to_json(grants: Grants) -> dict[str, Any]:
+    return {
+        "capabilities": {"required": list(grants.required), "denied": list(grants.denied)},
+        "policy": policy_to_json(grants.policy),
+        "audit": grants.audit,
+        "sensitive": list(grants.sensitive),
+    }
+
+
+def policy_to_json(policy: Policy) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in policy.items()}
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+class FlowReader:
+    """Rebuilds statements over a table of expressions that is complete."""
+
+    def __init__(self, table: list[Expression], source: dict[str, Any]) -> None:
+        self._table = table
+        self._source = source
+
+    def block(self, forms: list[dict[str, Any]]) -> Block:
+        return tuple(self._statement(form) for form in forms)
+
+    def _statement(self, form: dict[str, Any]) -> Statement:
+        ((kind, body),) = form.items()
+        match kind:
+            case "step":
+                return Step(body["name"], self._table[body["value"]], self._place(body), self._handlers(body))
+            case "return":
+                return Return(self._named(body["success"]))
+            case "raise":
+                return Raise(self._named(body["error"]))
+            case "require":
+                index = body["holds"]
+                return Require(Clause(self._table[index], self._source["clauses"][str(index)]))
+            case "branch":
+                arms = tuple(
+                    Arm(self._table[arm["when"]], self.block(arm["body"]), self._maybe(arm, "value"))
+                    for arm in body["arms"]
+                )
+                return Branch(
+                    body["name"],
+                    arms,
+                    self.block(body["else"]),
+                    self._maybe(body, "otherwise"),
+                    self._place(body),
+                    self._handlers(body),
+                )
+            case "loop":
+                return self._loop(body)
+            case "request":
+                return Request(
+                    body["name"],
+                    body["effect"],
+                    body["class"],
+                    self._maybe(body, "key"),
+                    body["fixed"],
+                    self._named(body["arguments"]),
+                    self._table[body["result"]],
+                    policy_from_json(body["policy"]),
+                    self._place(body),
+                    self._handlers(body),
+                )
+            case "call":
+                return CallNode(
+                    body["name"],
+                    body["node"],
+                    self._named(body["inputs"]),
+                    self._table[body["result"]],
+                    self._place(body),
+                    self._handlers(body),
+                )
+            case _:
+                raise KeyError(kind)
+
+    def _loop(self, body: dict[str, Any]) -> Loop:
+        numbers = tuple(body["locals"])
+        return Loop(
+            body["name"],
+            numbers,
+            tuple(self._source["locals"][number] for number in numbers),
+            self._maybe(body, "over"),
+            self._maybe(body, "where"),
+            self._maybe(body, "while"),
+            body["max"],
+            tuple(State(each["local"], each["name"], self._table[each["value"]]) for each in body["state"]),
+            self.block(body["body"]),
+            self._maybe(body, "collect"),
+            tuple((each["local"], self._table[each["value"]]) for each in body["next"]),
+            self._maybe(body, "stop_when"),
+            self._place(body),
+            self._handlers(body),
+        )
+
+    def _place(self, body: dict[str, Any]) -> Place:
+        return Place(*self._source["steps"][body["name"]])
+
+    def _handlers(self, body: dict[str, Any]) -> tuple[Handler, ...]:
+        return tuple(
+            Handler(tuple(each["codes"]), self.block(each["body"]), self._maybe(each, "value"))
+            for each in body["handlers"]
+        )
+
+    def _named(self, forms: list[dict[str, Any]]) -> tuple[tuple[str, Expression], ...]:
+        return tuple((each["name"], self._table[each["value"]]) for each in forms)
+
+    def _maybe(self, body: dict[str, Any], key: str) -> Expression | None:
+        return self._table[body[key]] if key in body else None
+
+
+def machine_from_json(form: dict[str, Any]) -> Machine:
+    transitions = tuple((source, target) for source, target in form["transitions"])
+    return Machine(form["name"], form["initial"], tuple(form["states"]), transitions)
+
+
+def callee_from_json(form: dict[str, Any]) -> Callee:
+    def fields(listed: list[dict[str, Any]]) -> tuple[tuple[str, Any], ...]:
+        return tuple((each["name"], type_from_json(each["type"])) for each in listed)
+
+    inputs = tuple((each["name"], type_from_json(each["type"]), each["optional"]) for each in form["inputs"])
+    return Callee(form["node"], form["hash"], inputs, fields(form["success"]), fields(form["error"]))
+
+
+def grants_from_json(form: dict[str, Any]) -> Grants:
+    capabilities = form["capabilities"]
+    return Grants(
+        tuple(capabilities["required"]),
+        tuple(capabilities["denied"]),
+        form["audit"],
+        tuple(form["sensitive"]),
+        policy_from_json(form["policy"]),
+    )
+
+
+def policy_from_json(form: dict[str, Any]) -> Policy:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in form.items()}
+
+
+def statement_forms(forms: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    """Every statement of a body, with its kind, those inside others too."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    waiting = list(reversed(forms))
+    while waiting:
+        ((kind, body),) = waiting.pop().items()
+        found.append((kind, body))
+        inner = [form for arm in body.get("arms", ()) for form in arm["body"]]
+        inner += [*body.get("else", ()), *body.get("body", ())]
+        inner += [form for handler in body.get("handlers", ()) for form in handler["body"]]
+        waiting += reversed(inner)
+    return found

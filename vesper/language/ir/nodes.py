@@ -1,0 +1,498 @@
+"""The typed intermediate representation, as docs/spec/ir.md defines it.
+
+In memory an expression is a tree whose every part knows its `index` in the document's table: the index is the name of
+an expression in failures, marks and the source map. `numbered` gives the indices; `encode` writes the table.
+Nothing here is Python: no identifiers, no operators, only operations that `schemas/ops` declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field, replace
+from itertools import count
+from typing import TypeAlias
+
+from vesper.language.ir.statements import (
+    Arm,
+    Block,
+    Branch,
+    Callee,
+    CallNode,
+    Grants,
+    Handler,
+    Loop,
+    Machine,
+    Policy,
+    Raise,
+    Rebuilder,
+    Request,
+    Require,
+    Return,
+    State,
+    Statement,
+    Step,
+    all_statements,
+    expressions_of,
+)
+from vesper.values.model import Value
+from vesper.values.record import record
+from vesper.values.types import (
+    BOOLEAN,
+    DECIMAL,
+    INTEGER,
+    TIMESTAMP,
+    ArrayOf,
+    Enum,
+    MapOf,
+    Record,
+    SetOf,
+    Type,
+    optional,
+)
+
+__all__ = [
+    "Arm", "Block", "Branch", "CallNode", "Callee", "Grants", "Handler", "Loop", "Machine", "Policy", "Raise",
+    "Request", "Require", "Return", "State", "Statement", "Step",
+]  # fmt: skip
+
+IR_VERSION = 2
+UNNUMBERED = -1
+
+
+@record(frozen=True, slots=True)
+class Place:
+    """Where something stands in the `.vsp` file: lines and columns from 1, the end exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@record(frozen=True, slots=True)
+class Literal:
+    type: Type
+    value: Value
+    place: Place
+    index: int = UNNUMBERED
+
+
+@record(frozen=True, slots=True)
+class Ref:
+    """An input, a constant, a step above, an output (in postconditions and invariants) or an error's field (in
+    invariants)."""
+
+    kind: str
+    name: str
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+@record(frozen=True, slots=True)
+class Call:
+    op: str
+    of: tuple[Type, ...]
+    args: tuple[Expression, ...]
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+@record(frozen=True, slots=True)
+class If:
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+@record(frozen=True, slots=True)
+class Logical:
+    """`and`, `or`: the right operand is evaluated only where the left one does not decide."""
+
+    kind: str
+    left: Expression
+    right: Expression
+    place: Place
+    index: int = UNNUMBERED
+
+    @property
+    def type(self) -> Type:
+        return BOOLEAN
+
+
+@record(frozen=True, slots=True)
+class Local:
+    """A name that an expression around it binds. The number is its identity; the name is for readers."""
+
+    number: int
+    name: str
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+@record(frozen=True, slots=True)
+class Let:
+    local: int
+    name: str
+    value: Expression
+    body: Expression
+    place: Place
+    index: int = UNNUMBERED
+
+    @property
+    def type(self) -> Type:
+        return self.body.type
+
+
+@record(frozen=True, slots=True)
+class For:
+    """Something computed for every item of a collection; `kind` says what becomes of the values."""
+
+    kind: str
+    locals: tuple[int, ...]
+    names: tuple[str, ...]
+    over: Expression
+    where: Expression | None
+    key: Expression | None
+    value: Expression
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+    with_: Expression | None = None
+    """The order of a `sort_by`, what a `fold` starts with."""
+
+
+@record(frozen=True, slots=True)
+class Array:
+    items: tuple[Expression, ...]
+    of: Type
+    place: Place
+    index: int = UNNUMBERED
+
+    @property
+    def type(self) -> Type:
+        return ArrayOf(self.of)
+
+
+@record(frozen=True, slots=True)
+class RecordValue:
+    fields: tuple[tuple[str, Expression], ...]
+    place: Place
+    index: int = UNNUMBERED
+
+    @property
+    def type(self) -> Type:
+        return Record(tuple((name, value.type) for name, value in self.fields))
+
+
+@record(frozen=True, slots=True)
+class Field:
+    of: Expression
+    name: str
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+@record(frozen=True, slots=True)
+class Now:
+    """The recorded start of the execution."""
+
+    place: Place
+    index: int = UNNUMBERED
+
+    @property
+    def type(self) -> Type:
+        return TIMESTAMP
+
+
+@record(frozen=True, slots=True)
+class Result:
+    """What a request or a call was answered with."""
+
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+Expression: TypeAlias = (
+    Literal | Ref | Call | If | Logical | Local | Let | For | Array | RecordValue | Field | Now | Result
+)
+FOR_KINDS = (
+    "array", "set", "map", "forall", "exists", "sum", "count", "min", "max", "avg", "sort_by", "distinct_by", "min_by",
+    "max_by", "group_by", "count_by", "index_by", "take_while", "drop_while", "fold",
+)  # fmt: skip
+OF_ITEMS = frozenset(
+    ("sort_by", "distinct_by", "min_by", "max_by", "group_by", "count_by", "index_by", "take_while", "drop_while")
+)
+"""Kinds of `for` whose result is made of the items, and not of the values; they have one local."""
+ORDER = Enum(("ascending", "descending"))
+"""What the `with` of a `sort_by` says."""
+REF_KINDS = ("input", "constant", "step", "output", "error")
+
+
+def item_types(collection: Type) -> tuple[Type, ...]:
+    """What the names of a `for` over this collection hold: the item, or the key and the value of a map."""
+    match collection:
+        case ArrayOf(element) | SetOf(element):
+            return (element,)
+        case MapOf(key, value):
+            return (key, value)
+        case _:
+            return ()
+
+
+def for_type(kind: str, key: Expression | None, value: Expression, over: Type) -> Type:
+    """The type of a `for` of this kind over a collection of this type."""
+    if kind in OF_ITEMS:
+        return _type_of_items(kind, value.type, item_types(over)[0])
+    match kind:
+        case "avg":
+            return DECIMAL if value.type == INTEGER else value.type
+        case "array":
+            return ArrayOf(value.type)
+        case "set":
+            return SetOf(value.type)
+        case "map":
+            assert key is not None
+            return MapOf(key.type, value.type)
+        case "forall" | "exists":
+            return BOOLEAN
+        case "count":
+            return INTEGER
+        case _:
+            return value.type
+
+
+def _type_of_items(kind: str, key: Type, item: Type) -> Type:
+    match kind:
+        case "min_by" | "max_by":
+            return optional(item)
+        case "group_by":
+            return MapOf(key, ArrayOf(item))
+        case "count_by":
+            return MapOf(key, INTEGER)
+        case "index_by":
+            return MapOf(key, item)
+        case _:
+            return ArrayOf(item)
+
+
+@record(frozen=True, slots=True)
+class Input:
+    name: str
+    type: Type
+    default: Value | None
+
+
+@record(frozen=True, slots=True)
+class Output:
+    name: str
+    type: Type
+
+
+@record(frozen=True, slots=True)
+class Constant:
+    name: str
+    type: Type
+    value: Value
+
+
+@record(frozen=True, slots=True)
+class Clause:
+    """A condition that must hold. `input` names the input a constraint belongs to."""
+
+    holds: Expression
+    text: str
+    input: str | None = None
+
+
+@record(frozen=True, slots=True)
+class Source:
+    path: str
+    sha256: str
+    intent: str
+
+
+@record(frozen=True, slots=True)
+class Node:
+    node_id: str
+    type: str
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    constants: tuple[Constant, ...]
+    constraints: tuple[Clause, ...]
+    preconditions: tuple[Clause, ...]
+    body: tuple[Statement, ...]
+    postconditions: tuple[Clause, ...]
+    source: Source
+    errors: tuple[Output, ...] = ()
+    """The fields of declared errors; `error_code` is the first."""
+    machines: tuple[Machine, ...] = ()
+    calls: tuple[Callee, ...] = ()
+    invariants: tuple[Clause, ...] = ()
+    grants: Grants = field(default_factory=Grants)
+
+    def phases(self) -> tuple[tuple[str, tuple[Clause, ...]], ...]:
+        """The clauses by phase, under the names that outcomes use."""
+        return (
+            ("constraint", self.constraints),
+            ("precondition", self.preconditions),
+            ("validation", self.validations()),
+            ("postcondition", self.postconditions),
+            ("invariant", self.invariants),
+        )
+
+    def validations(self) -> tuple[Clause, ...]:
+        """The clauses of validation steps, in program order."""
+        return tuple(each.clause for each in all_statements(self.body) if isinstance(each, Require))
+
+    def is_pure(self) -> bool:
+        """True where an execution can ask for nothing; a function calls functions alone."""
+        asks = any(isinstance(each, Request | CallNode) for each in all_statements(self.body))
+        return self.type == "function" or not asks
+
+    def roots(self) -> Iterator[Expression]:
+        """The outermost expressions in program order."""
+        for clause in (*self.constraints, *self.preconditions):
+            yield clause.holds
+        yield from expressions_of(self.body)
+        for clause in (*self.postconditions, *self.invariants):
+            yield clause.holds
+
+    def expressions(self) -> list[Expression]:
+        """Every expression in table order."""
+        return [expression for root in self.roots() for expression in walk(root)]
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The operands, in the order in which they may be evaluated."""
+    match expression:
+        case Call(args=args):
+            return args
+        case If(condition=condition, then=then, otherwise=otherwise):
+            return (condition, then, otherwise)
+        case Logical(left=left, right=right):
+            return (left, right)
+        case Let(value=value, body=body):
+            return (value, body)
+        case For(over=over, with_=with_, where=where, key=key, value=value):
+            return tuple(part for part in (over, with_, where, key, value) if part is not None)
+        case Array(items=items):
+            return items
+        case RecordValue(fields=fields):
+            return tuple(value for _, value in fields)
+        case Field(of=of):
+            return (of,)
+        case _:
+            return ()
+
+
+def walk(expression: Expression) -> list[Expression]:
+    """Operands left to right, then the expression itself: the order of the table."""
+    # Backwards from the root it is each expression before its operands, from the right; a list is then turned round,
+    # because generators nested as deep as the tree cost its depth for every expression.
+    found: list[Expression] = []
+    waiting = [expression]
+    while waiting:
+        last = waiting.pop()
+        found.append(last)
+        if isinstance(last, Call):
+            waiting += last.args
+        elif not isinstance(last, (Ref, Literal)):
+            waiting += children(last)
+    found.reverse()
+    return found
+
+
+def depth(expression: Expression) -> int:
+    """How deep the tree is; an expression without operands has depth 1."""
+    depths: dict[int, int] = {}
+    for part in walk(expression):
+        depths[id(part)] = 1 + max((depths[id(child)] for child in children(part)), default=0)
+    return depths[id(expression)]
+
+
+def numbered(node: Node) -> Node:
+    """The same node with every expression's index filled in, and its locals numbered in the order of their binders."""
+    numbers, locals_ = count(), count()
+
+    def number(expression: Expression, bound: dict[int, int]) -> Expression:
+        # The three that are nearly all come first, and are not taken apart by a pattern: that costs more than the rest.
+        if isinstance(expression, Ref):
+            return Ref(expression.kind, expression.name, expression.type, expression.place, next(numbers))
+        if isinstance(expression, Literal):
+            return Literal(expression.type, expression.value, expression.place, next(numbers))
+        if isinstance(expression, Call):
+            args = tuple([number(each, bound) for each in expression.args])
+            return Call(expression.op, expression.of, args, expression.type, expression.place, next(numbers))
+        match expression:
+            case If(condition, then, otherwise, type_, place):
+                parts = [number(each, bound) for each in (condition, then, otherwise)]
+                return If(parts[0], parts[1], parts[2], type_, place, next(numbers))
+            case Logical(kind, left, right, place):
+                return Logical(kind, number(left, bound), number(right, bound), place, next(numbers))
+            case Local(local, name, type_, place):
+                return Local(bound[local], name, type_, place, next(numbers))
+            case Let(local, name, value, body, place):
+                first = number(value, bound)
+                inner = bound | {local: next(locals_)}
+                return Let(inner[local], name, first, number(body, inner), place, next(numbers))
+            case For():
+                over = number(expression.over, bound)
+                with_ = None if expression.with_ is None else number(expression.with_, bound)
+                inner = bound | {local: next(locals_) for local in expression.locals}
+                where = None if expression.where is None else number(expression.where, inner)
+                key = None if expression.key is None else number(expression.key, inner)
+                value = number(expression.value, inner)
+                own = tuple(inner[local] for local in expression.locals)
+                return replace(
+                    expression, locals=own, over=over, with_=with_, where=where, key=key, value=value,
+                    index=next(numbers),
+                )  # fmt: skip
+            case Array(items, of, place):
+                return Array(tuple([number(each, bound) for each in items]), of, place, next(numbers))
+            case RecordValue(fields, place):
+                return RecordValue(tuple([(name, number(each, bound)) for name, each in fields]), place, next(numbers))
+            case Field(of, name, type_, place):
+                return Field(number(of, bound), name, type_, place, next(numbers))
+            case Now(place):
+                return Now(place, next(numbers))
+            case Result(type_, place):
+                return Result(type_, place, next(numbers))
+
+    def clauses(of: tuple[Clause, ...]) -> tuple[Clause, ...]:
+        return tuple([Clause(number(each.holds, {}), each.text, each.input) for each in of])
+
+    constraints, preconditions = clauses(node.constraints), clauses(node.preconditions)
+    body = Rebuilder(number, lambda: next(locals_)).block(node.body, {})
+    return replace(
+        node,
+        constraints=constraints,
+        preconditions=preconditions,
+        body=body,
+        postconditions=clauses(node.postconditions),
+        invariants=clauses(node.invariants),
+    )
+
+
+def mentioned(clause: Clause) -> tuple[Ref, ...]:
+    """What a broken clause shows: each name it mentions once, in order of first mention, without large constants.
+
+    Where an input and an output share a name the output is shown, at the place of the first of the two.
+    """
+    found: dict[str, Ref] = {}
+    for expression in walk(clause.holds):
+        if isinstance(expression, Ref) and not (
+            expression.kind == "constant" and isinstance(expression.type, SetOf | MapOf)
+        ):
+            # What may be skipped is called `_x` around the step `x`; people know it by the latter.
+            name = expression.name.lstrip("_")
+            if name not in found or expression.kind == "output":
+                found[name] = expression
+    return tuple(found.values())

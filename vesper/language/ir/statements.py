@@ -1,0 +1,347 @@
+"""The statements of a node's body, as docs/spec/ir.md defines them.
+
+Blocks nest: a statement may have statements inside, in arms, loops and handlers. `expressions_of` gives the outermost
+expressions in program order, which is the order of the table; `rebuilt` makes the same statement with other ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from vesper.values.record import record
+from vesper.values.types import ArrayOf, Record, Type
+
+if TYPE_CHECKING:
+    from vesper.language.ir.nodes import Clause, Expression, Place
+
+Policy: TypeAlias = Mapping[str, int | str | tuple[str, ...]]
+"""Settings that the Host reads; docs/spec/ir.md lists them."""
+
+
+@record(frozen=True, slots=True)
+class Handler:
+    """What happens where a statement fails with one of the codes. Without a value a body that ends lets the failure
+    go on."""
+
+    codes: tuple[str, ...]
+    body: Block
+    value: Expression | None
+
+
+@record(frozen=True, slots=True)
+class Step:
+    name: str
+    value: Expression
+    place: Place
+    handlers: tuple[Handler, ...] = ()
+
+
+@record(frozen=True, slots=True)
+class Return:
+    values: tuple[tuple[str, Expression], ...]
+
+
+@record(frozen=True, slots=True)
+class Raise:
+    """Ends the node with a declared error."""
+
+    values: tuple[tuple[str, Expression], ...]
+
+
+@record(frozen=True, slots=True)
+class Require:
+    """A clause of a validation step."""
+
+    clause: Clause
+
+
+@record(frozen=True, slots=True)
+class Arm:
+    when: Expression
+    body: Block
+    value: Expression | None
+
+
+@record(frozen=True, slots=True)
+class Branch:
+    name: str
+    arms: tuple[Arm, ...]
+    otherwise: Block
+    otherwise_value: Expression | None
+    place: Place
+    handlers: tuple[Handler, ...] = ()
+
+
+@record(frozen=True, slots=True)
+class State:
+    """A local that a loop carries from one iteration to the next."""
+
+    local: int
+    name: str
+    value: Expression
+
+
+@record(frozen=True, slots=True)
+class Loop:
+    name: str
+    locals: tuple[int, ...]
+    names: tuple[str, ...]
+    over: Expression | None
+    where: Expression | None
+    condition: Expression | None
+    max: int
+    state: tuple[State, ...]
+    body: Block
+    collect: Expression | None
+    next: tuple[tuple[int, Expression], ...]
+    stop_when: Expression | None
+    place: Place
+    handlers: tuple[Handler, ...] = ()
+
+    @property
+    def type(self) -> Record:
+        """What the loop gives: the final state, and what was collected."""
+        fields = tuple((each.name, each.value.type) for each in self.state)
+        return Record(fields if self.collect is None else (*fields, ("collected", ArrayOf(self.collect.type))))
+
+
+@record(frozen=True, slots=True)
+class Request:
+    """An effect that the Host is asked for; `result` stands for what it answers."""
+
+    name: str
+    effect: str
+    effect_class: str
+    key: Expression | None
+    fixed: Mapping[str, str]
+    arguments: tuple[tuple[str, Expression], ...]
+    result: Expression
+    policy: Policy
+    place: Place
+    handlers: tuple[Handler, ...] = ()
+
+
+@record(frozen=True, slots=True)
+class CallNode:
+    name: str
+    node: str
+    inputs: tuple[tuple[str, Expression], ...]
+    result: Expression
+    place: Place
+    handlers: tuple[Handler, ...] = ()
+
+
+Statement: TypeAlias = Step | Return | Raise | Require | Branch | Loop | Request | CallNode
+Block: TypeAlias = tuple[Statement, ...]
+
+
+@record(frozen=True, slots=True)
+class Machine:
+    name: str
+    initial: str
+    states: tuple[str, ...]
+    transitions: tuple[tuple[str, str], ...]
+
+
+@record(frozen=True, slots=True)
+class Callee:
+    """What a node knows of another that it calls."""
+
+    node: str
+    semantic_hash: str
+    inputs: tuple[tuple[str, Type, bool], ...]
+    """Name, type, and whether it may be left out."""
+    success: tuple[tuple[str, Type], ...]
+    error: tuple[tuple[str, Type], ...]
+
+
+@record(frozen=True, slots=True)
+class Grants:
+    """What the node needs and may never use, and how its data is kept."""
+
+    required: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    audit: str = "none"
+    sensitive: tuple[str, ...] = ()
+    policy: Policy = field(default_factory=dict)
+
+
+def value_type(statement: Statement) -> Type | None:
+    """The type of the value that a statement's name stands for; None where it has none."""
+    match statement:
+        case Step(value=value):
+            return value.type
+        case Branch(arms=arms, otherwise_value=otherwise):
+            values = [*(arm.value for arm in arms), otherwise]
+            return next((value.type for value in values if value is not None), None)
+        case Loop():
+            return statement.type
+        case Request(result=result) | CallNode(result=result):
+            return result.type
+        case _:
+            return None
+
+
+def leaves(block: Block) -> bool:
+    """True where nothing can come after the block: it returns or raises on every way through."""
+    if not block:
+        return False
+    match block[-1]:
+        case Return() | Raise():
+            return True
+        case Branch(arms=arms, otherwise=otherwise, handlers=handlers):
+            return (
+                all(leaves(arm.body) for arm in arms)
+                and leaves(otherwise)
+                and all(leaves(handler.body) for handler in handlers)
+            )
+        case _:
+            return False
+
+
+def own_blocks(statement: Statement) -> tuple[Block, ...]:
+    """The blocks whose failures the statement's handlers take."""
+    match statement:
+        case Branch(arms=arms, otherwise=otherwise):
+            return (*(arm.body for arm in arms), otherwise)
+        case Loop(body=body):
+            return (body,)
+        case _:
+            return ()
+
+
+def handlers_of(statement: Statement) -> tuple[Handler, ...]:
+    return () if isinstance(statement, Return | Raise | Require) else statement.handlers
+
+
+def inner_blocks(statement: Statement) -> tuple[Block, ...]:
+    return (*own_blocks(statement), *(handler.body for handler in handlers_of(statement)))
+
+
+def all_statements(block: Block) -> Iterator[Statement]:
+    """Every statement, those inside others after the one they stand in."""
+    for statement in block:
+        yield statement
+        for inner in inner_blocks(statement):
+            yield from all_statements(inner)
+
+
+def expressions_of(block: Block) -> Iterator[Expression]:
+    """The outermost expressions, in program order."""
+    for statement in block:
+        match statement:
+            case Step(value=value):
+                yield value
+            case Return(values) | Raise(values):
+                yield from (value for _, value in values)
+            case Require(clause):
+                yield clause.holds
+            case Branch(arms=arms, otherwise=otherwise, otherwise_value=last):
+                for arm in arms:
+                    yield arm.when
+                    yield from expressions_of(arm.body)
+                    yield from () if arm.value is None else (arm.value,)
+                yield from expressions_of(otherwise)
+                yield from () if last is None else (last,)
+            case Loop():
+                parts = (statement.over, *(s.value for s in statement.state), statement.where, statement.condition)
+                yield from (part for part in parts if part is not None)
+                yield from expressions_of(statement.body)
+                ends = (statement.collect, *(value for _, value in statement.next), statement.stop_when)
+                yield from (part for part in ends if part is not None)
+            case Request(key=key, arguments=given, result=result):
+                yield from () if key is None else (key,)
+                yield from (value for _, value in given)
+                yield result
+            case CallNode(inputs=given, result=result):
+                yield from (value for _, value in given)
+                yield result
+        for handler in handlers_of(statement):
+            yield from expressions_of(handler.body)
+            yield from () if handler.value is None else (handler.value,)
+
+
+Bound: TypeAlias = dict[int, int]
+Rebuild: TypeAlias = "Callable[[Expression, Bound], Expression]"
+
+
+class Rebuilder:
+    """Statements with every expression put through a function, in program order, and their locals numbered anew."""
+
+    def __init__(self, expression: Rebuild, new_local: Callable[[], int]) -> None:
+        self._expression = expression
+        self._new_local = new_local
+
+    def block(self, block: Block, bound: Bound) -> Block:
+        return tuple([self._statement(statement, bound) for statement in block])
+
+    def _statement(self, statement: Statement, bound: Bound) -> Statement:
+        match statement:
+            case Step():
+                value = self._expression(statement.value, bound)
+                return replace(statement, value=value, handlers=self._handlers(statement.handlers, bound))
+            case Return(values):
+                return Return(self._named(values, bound))
+            case Raise(values):
+                return Raise(self._named(values, bound))
+            case Require(clause):
+                return Require(replace(clause, holds=self._expression(clause.holds, bound)))
+            case Branch():
+                arms = tuple([self._arm(arm, bound) for arm in statement.arms])
+                otherwise = self.block(statement.otherwise, bound)
+                last = self._maybe(statement.otherwise_value, bound)
+                handlers = self._handlers(statement.handlers, bound)
+                return replace(statement, arms=arms, otherwise=otherwise, otherwise_value=last, handlers=handlers)
+            case Loop():
+                return self._loop(statement, bound)
+            case Request():
+                key = self._maybe(statement.key, bound)
+                arguments = self._named(statement.arguments, bound)
+                result = self._expression(statement.result, bound)
+                handlers = self._handlers(statement.handlers, bound)
+                return replace(statement, key=key, arguments=arguments, result=result, handlers=handlers)
+            case CallNode():
+                inputs = self._named(statement.inputs, bound)
+                result = self._expression(statement.result, bound)
+                return replace(
+                    statement, inputs=inputs, result=result, handlers=self._handlers(statement.handlers, bound)
+                )
+
+    def _loop(self, loop: Loop, bound: Bound) -> Loop:
+        over = self._maybe(loop.over, bound)
+        values = [self._expression(each.value, bound) for each in loop.state]
+        inner = bound | {local: self._new_local() for local in loop.locals}
+        inner |= {each.local: self._new_local() for each in loop.state}
+        where, condition = self._maybe(loop.where, inner), self._maybe(loop.condition, inner)
+        body = self.block(loop.body, inner)
+        collect = self._maybe(loop.collect, inner)
+        next_ = tuple([(inner[local], self._expression(value, inner)) for local, value in loop.next])
+        stop_when = self._maybe(loop.stop_when, inner)
+        return replace(
+            loop,
+            locals=tuple(inner[local] for local in loop.locals),
+            over=over,
+            where=where,
+            condition=condition,
+            state=tuple(State(inner[s.local], s.name, v) for s, v in zip(loop.state, values, strict=True)),
+            body=body,
+            collect=collect,
+            next=next_,
+            stop_when=stop_when,
+            handlers=self._handlers(loop.handlers, bound),
+        )
+
+    def _arm(self, arm: Arm, bound: Bound) -> Arm:
+        when = self._expression(arm.when, bound)
+        return Arm(when, self.block(arm.body, bound), self._maybe(arm.value, bound))
+
+    def _handlers(self, handlers: tuple[Handler, ...], bound: Bound) -> tuple[Handler, ...]:
+        return tuple([replace(h, body=self.block(h.body, bound), value=self._maybe(h.value, bound)) for h in handlers])
+
+    def _named(self, values: tuple[tuple[str, Expression], ...], bound: Bound) -> tuple[tuple[str, Expression], ...]:
+        return tuple([(name, self._expression(value, bound)) for name, value in values])
+
+    def _maybe(self, expression: Expression | None, bound: Bound) -> Expression | None:
+        return None if expression is None else self._expression(expression, bound)

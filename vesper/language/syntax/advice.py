@@ -1,0 +1,223 @@
+"""What to do about an error whose check could not know: from the diagnostic and the text around it to a line of help.
+
+YAML cuts an expression at a comma, a brace, ` #` or `: ` long before Vesper sees it, so the phase that reports it knows
+only the pieces. Here the whole line is looked at. Help that a check has given itself is left alone, but for the one
+general line about quotes. Nothing here decides what is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import MAX_HELP, Diagnostic, one_line
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.syntax.fields import QUOTE_HELP
+from vesper.language.syntax.shapes import STEPS
+
+_QUANTIFIER = re.compile(r"(?P<head>(?:FORALL|EXISTS)\s+[a-z_][^:#]*?\s+IN\s+[^:#]*?)\s*:\s+(?P<rest>[^#]*\S)")
+_IN_BRACES = re.compile(r" *(?:- +)?(?:[a-z_]+: +)?\{")
+_STARTS_WITH_BRACKET = re.compile(r" *(?:- +)?(?:[a-z_]+: +)?[\[{]")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]*")
+
+CUT_IN_BRACES = (
+    "inside `{…}` YAML cuts at `,`, `[`, `]`, `{` and `}`: put the expression in quotes, "
+    "or give each key of the row a line of its own"
+)
+CUT_BY_COMMENT = "` #` starts a comment and ends the text before it: put the whole expression in double quotes"
+STARTS_STRUCTURE = "an expression that starts with `[`, `{` or a quote is put in quotes as a whole"
+
+
+def with_advice(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic:
+    """The diagnostic with a help line, if it has none and there is something to say."""
+    find = _FINDERS.get(diagnostic.code)
+    if find is None or diagnostic.help not in (None, QUOTE_HELP):
+        return diagnostic
+    found = find(source, diagnostic)
+    return diagnostic if found is None else replace(diagnostic, help=one_line(found, MAX_HELP))
+
+
+def _line(source: SourceFile, diagnostic: Diagnostic) -> str:
+    return source.line_text(source.position(diagnostic.primary.span.start)[0])
+
+
+def _pointed_at(source: SourceFile, diagnostic: Diagnostic) -> str:
+    return source.slice(diagnostic.primary.span)
+
+
+# -- files and YAML -------------------------------------------------------------------------------
+
+
+def _unreadable(_: SourceFile, diagnostic: Diagnostic) -> str | None:
+    if "byte order mark" in diagnostic.headline:
+        return "save the file as UTF-8 without a byte order mark"
+    if "larger than" in diagnostic.headline:
+        return "a node decides one thing; data of this size belongs into an input"
+    return "save the file as UTF-8" if diagnostic.headline.endswith("is not UTF-8") else None
+
+
+def _invalid_yaml(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    if not source.text.strip():
+        return "`vesper new NAME` writes a node to start from"
+    number, column = source.position(diagnostic.primary.span.start)
+    line = source.line_text(number)
+    found = _pointed_at(source, diagnostic)
+    if found and not found.isprintable() and found not in "\t\r\n":
+        return "take this character out: it cannot be seen, and text around it may not be what it seems"
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        return "indent with spaces: YAML takes no tabs there"
+    if "escape code" in diagnostic.headline:
+        return "write the character itself; half of a surrogate pair is no character"
+    above = source.line_text(number - 1) if number > 1 else ""
+    if " #" in above and column > len(above) - len(above.lstrip()) and ":" not in line:
+        return CUT_BY_COMMENT
+    if _STARTS_WITH_BRACKET.match(line) and "flow" not in diagnostic.headline and not _IN_BRACES.match(line):
+        return STARTS_STRUCTURE
+    if _IN_BRACES.match(line):
+        return CUT_IN_BRACES
+    return None
+
+
+def _yaml_feature(_: SourceFile, diagnostic: Diagnostic) -> str | None:
+    for feature, help_ in (
+        ("an anchor", "write the value itself at each place: a node can be read without looking elsewhere"),
+        ("an alias", "write the value itself at each place: a node can be read without looking elsewhere"),
+        ("a tag", "leave the tag out: the declared type says how a value is read"),
+        ("a merge key", "list the fields themselves"),
+        ("a second document", "a file holds one node: take the `---` out, or put the rest into a file of its own"),
+        (
+            "the character U+",
+            "take it out: what is shown would not be what is read; in a quoted YAML text `\\u…` stands for it",
+        ),
+        ("a key that is not", "a key is one word; an expression that starts with `{` or `[` is put in quotes"),
+    ):
+        if diagnostic.headline.startswith(feature):
+            return help_
+    return None
+
+
+def _duplicate(_: SourceFile, __: Diagnostic) -> str:
+    return "keep one of the two; most YAML readers would silently take the last"
+
+
+def _too_deep(_: SourceFile, diagnostic: Diagnostic) -> str | None:
+    if "document" in diagnostic.headline:
+        return "nothing in a node is nested this deep: a bracket or a dash is repeated"
+    if "rows" in diagnostic.headline:
+        return "look the value up in a constant of type map, or use a second table"
+    return "give parts of it names with LET, or steps of their own" if "expression" in diagnostic.headline else None
+
+
+# -- shape ----------------------------------------------------------------------------------------
+
+_FORMS = {
+    "inputs": "below `inputs:` write `name: type`, one on each line",
+    "outputs": "below `outputs:` write `success:`, and below that `name: type`, one on each line",
+    "success": "write the names of the outputs: `success: [name]`, or `name: expression` below it",
+    "constants": "below `constants:` write `name: {type: …, value: …}`, one on each line",
+    "contracts": "below `contracts:` write `preconditions:` or `postconditions:`, each with a list of conditions",
+    "preconditions": "write a list: each condition on a line of its own, with `- ` before it",
+    "postconditions": "write a list: each condition on a line of its own, with `- ` before it",
+    "flow": "write a list of steps: each begins with `- `",
+    "rows": "write a list of rows: each begins with `- `, the last one is `- otherwise: …`",
+    "a node": "a node begins with `node_id:`; `vesper new NAME` writes one to start from",
+    "a step": "a step has the fields `step`, `operation` and those of its operation",
+    "a row": "a row is `{when: …, then: …}`, the last one `{otherwise: …}`",
+}
+
+
+def _wrong_kind(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    line = _line(source, diagnostic)
+    quantifier = _QUANTIFIER.search(line)
+    if quantifier is not None and " must be text" in diagnostic.headline:
+        fixed = f"{quantifier['head']} SATISFIES {quantifier['rest']}"
+        return f"YAML reads the `:` as a mapping; write `{fixed}`, or put the whole in quotes"
+    if " must be text, not nothing" in diagnostic.headline:
+        return "write what is missing after the colon"
+    found = _pointed_at(source, diagnostic)
+    if " must be text, not a mapping" in diagnostic.headline and ": " in found and not found.startswith("{"):
+        return "put the whole expression in quotes: YAML reads `: ` as a mapping"
+    key = re.match(r"`([^`]*)`", diagnostic.headline)
+    is_about_text = " must be text" in diagnostic.headline
+    return None if key is None or is_about_text else _FORMS.get(key[1])
+
+
+def _unknown_key(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    if not _NAME.fullmatch(_pointed_at(source, diagnostic)) and _IN_BRACES.match(_line(source, diagnostic)):
+        return CUT_IN_BRACES
+    if diagnostic.headline.startswith("the flow "):
+        return f"the operations are {', '.join(STEPS)}"
+    return None
+
+
+# -- expressions ----------------------------------------------------------------------------------
+
+
+def _expression(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    if "found the end" not in diagnostic.headline and "open string" not in diagnostic.headline:
+        return None
+    line, offset = _line(source, diagnostic), diagnostic.primary.span.start
+    _, column = source.position(offset)
+    rest = line[column - 1 :]
+    if "open string" in diagnostic.headline:
+        # Where the quote comes again behind ` #`, the string was closed and YAML took its end for a comment.
+        _, hash_, comment = rest[1:].partition(" #")
+        return CUT_BY_COMMENT if hash_ and rest[0] in comment else None
+    goes_on = rest.lstrip().startswith((",", "]", "}", "[", "{")) and rest.strip() not in ("}", "},")
+    if _IN_BRACES.match(line) and goes_on:
+        return CUT_IN_BRACES
+    return None
+
+
+def _number(_: SourceFile, diagnostic: Diagnostic) -> str | None:
+    if "exponent" in diagnostic.headline or "float" in diagnostic.headline:
+        return "an exponent makes a float, of at most 1.7976931348623157e308; an exact number is written out"
+    if "places" in diagnostic.headline or "64 bits" in diagnostic.headline:
+        return "an integer has 64 bits, a decimal at most 1,000 digits; write a decimal with a point"
+    return None
+
+
+def _bad_literal(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    written = _pointed_at(source, diagnostic)
+    if "type decimal" in diagnostic.headline and re.fullmatch(r"[+-]?[0-9.]+[eE][+-]?[0-9]+", written):
+        return "a decimal has at most 1,000 digits and 1,000 places"
+    if "type decimal" in diagnostic.headline or "type integer" in diagnostic.headline:
+        return "write digits, with a point for a decimal: `42`, `0.05`"
+    return "write `true` or `false`" if "type boolean" in diagnostic.headline else None
+
+
+def _type_mismatch(_: SourceFile, diagnostic: Diagnostic) -> str | None:
+    if diagnostic.headline.startswith("expected boolean"):
+        return "a condition is true or false: compare the value with something, such as `… > 0`"
+    return None
+
+
+def _operator_types(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    types = diagnostic.primary.text.removeprefix("between ").split(" and ")
+    if len(types) != 2:
+        return None
+    numbers, others = {"integer", "decimal"}, set(types)
+    if "string" in others and others & numbers:
+        return "a number stands without quotes; a text becomes one with `parse_decimal(…)` or `parse_integer(…)`"
+    if "string" in others and _pointed_at(source, diagnostic) == "+":
+        return "`+` joins two texts: write `text(…)` around the other value"
+    return None
+
+
+_FINDERS: dict[Code, Callable[[SourceFile, Diagnostic], str | None]] = {
+    Code.UNREADABLE_FILE: _unreadable,
+    Code.INVALID_YAML: _invalid_yaml,
+    Code.YAML_FEATURE: _yaml_feature,
+    Code.DUPLICATE_KEY: _duplicate,
+    Code.TOO_DEEP: _too_deep,
+    Code.WRONG_KIND: _wrong_kind,
+    Code.UNKNOWN_KEY: _unknown_key,
+    Code.EXPRESSION_SYNTAX: _expression,
+    Code.BAD_CHARACTER: _expression,
+    Code.BAD_NUMBER: _number,
+    Code.BAD_LITERAL: _bad_literal,
+    Code.TYPE_MISMATCH: _type_mismatch,
+    Code.OPERATOR_TYPES: _operator_types,
+}

@@ -1,0 +1,632 @@
+"""The document as the author wrote it: every part with its span, nothing resolved yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import TypeAlias
+
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.syntax.yaml_tree import Scalar, Tree
+from vesper.values.record import record
+
+
+@record(frozen=True, slots=True)
+class Word:
+    """A name, or another text that is taken as it stands."""
+
+    text: str
+    span: Span
+
+
+# -- expressions ----------------------------------------------------------------------------------
+
+
+@record(frozen=True, slots=True)
+class Name:
+    text: str
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Number:
+    """Digits as written; a point makes it a decimal, an exponent a float."""
+
+    text: str
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class String:
+    text: str
+    span: Span
+    offsets: Sequence[int] = field(default=(), compare=False, repr=False)
+    """Where in the file each character starts, and last the closing quote."""
+
+    def part(self, start: int, end: int) -> Span:
+        """The stretch of the file that the characters `start:end` come from."""
+        last = len(self.offsets) - 1
+        return Span(self.offsets[min(start, last)], self.offsets[min(end, last)])
+
+
+@record(frozen=True, slots=True)
+class Boolean:
+    value: bool
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Null:
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Prefix:
+    operator: Word
+    operand: Expression
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Infix:
+    left: Expression
+    operator: Word
+    right: Expression
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class IsNull:
+    operand: Expression
+    is_negated: bool
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class If:
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Let:
+    name: Word
+    value: Expression
+    body: Expression
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Field:
+    """`line.qty`; with a base of `input` or `output`, one of the node's own."""
+
+    base: Expression
+    name: Word
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Index:
+    base: Expression
+    index: Expression
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Binding:
+    """`FOR line IN items WHERE line.qty > 0`; two names walk the keys and values of a map."""
+
+    names: tuple[Word, ...]
+    over: Expression
+    where: Expression | None
+
+
+@record(frozen=True, slots=True)
+class Call:
+    """A function of the library or of the node. With a binding, its first argument is computed for every item."""
+
+    function: Word
+    arguments: tuple[Expression, ...]
+    binding: Binding | None
+    span: Span
+    named: tuple[tuple[Word, Expression], ...] = ()
+    """`acc = 0` in a fold: what the first argument calls the value so far, and what that is at first."""
+
+
+@record(frozen=True, slots=True)
+class Cast:
+    """`CAST(value AS type)`."""
+
+    value: Expression
+    type: TypeText
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Aggregate:
+    """`SUM`, `COUNT`, `MIN`, `MAX`, `AVG` of a collection, or of a value for every item of one."""
+
+    function: Word
+    value: Expression
+    binding: Binding | None
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Quantifier:
+    """`FORALL` or `EXISTS`."""
+
+    word: Word
+    binding: Binding
+    holds: Expression
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class ArrayLiteral:
+    items: tuple[Expression, ...]
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class RecordLiteral:
+    entries: tuple[tuple[Word, Expression], ...]
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class MapLiteral:
+    """Braces whose keys are strings in quotes or other values, and not bare words."""
+
+    entries: tuple[tuple[Expression, Expression], ...]
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class With:
+    """A record with some of its fields replaced."""
+
+    base: Expression
+    changes: RecordLiteral
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Comprehension:
+    """`[e FOR x IN xs]` an array, `{e FOR x IN xs}` a set, `{k: e FOR x IN xs}` a map."""
+
+    kind: str
+    key: Expression | None
+    value: Expression
+    binding: Binding
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Unread:
+    """Stands for an expression or a type that could not be read; why is reported already, and no more is said of it."""
+
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Template:
+    """Text with holes: strings and expressions in turn. `in_url`: what holes give is percent-encoded."""
+
+    parts: tuple[str | Expression, ...]
+    in_url: bool
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class JsonTree:
+    """A tree of templates that is sent as JSON: entries of a mapping, or items of a list."""
+
+    entries: tuple[tuple[Word, Expression], ...]
+    items: tuple[Expression, ...]
+    is_list: bool
+    span: Span
+
+
+Expression: TypeAlias = (
+    Unread | Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | If | Let | Field | Index | Call
+    | Aggregate | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension | Cast
+    | Template | JsonTree
+)  # fmt: skip
+
+
+def parts(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly inside, in the order in which they stand."""
+    match expression:
+        case Prefix(operand=operand) | IsNull(operand=operand):
+            return (operand,)
+        case Infix(left=left, right=right):
+            return (left, right)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            return (condition, then, otherwise)
+        case Let(value=value, body=body):
+            return (value, body)
+        case Field(base=base) | Cast(value=base):
+            return (base,)
+        case Index(base=base, index=index):
+            return (base, index)
+        case Call(arguments=arguments, binding=binding, named=named):
+            return (*arguments, *_binding_parts(binding), *(value for _, value in named))
+        case Aggregate(value=value, binding=binding):
+            return (value, *_binding_parts(binding))
+        case Quantifier(binding=binding, holds=holds):
+            return (*_binding_parts(binding), holds)
+        case ArrayLiteral(items=items):
+            return items
+        case RecordLiteral(entries=entries):
+            return tuple(value for _, value in entries)
+        case MapLiteral(entries=pairs):
+            return tuple(part for pair in pairs for part in pair)
+        case With(base=base, changes=changes):
+            return (base, changes)
+        case Template(parts=pieces):
+            return tuple(piece for piece in pieces if not isinstance(piece, str))
+        case JsonTree(entries=entries, items=items):
+            return (*(value for _, value in entries), *items)
+        case Comprehension(key=key, value=value, binding=binding):
+            return (*(() if key is None else (key,)), value, *_binding_parts(binding))
+        case _:
+            return ()
+
+
+def _binding_parts(binding: Binding | None) -> tuple[Expression, ...]:
+    if binding is None:
+        return ()
+    return (binding.over,) if binding.where is None else (binding.over, binding.where)
+
+
+# -- types ----------------------------------------------------------------------------------------
+
+
+@record(frozen=True, slots=True)
+class TypeName:
+    name: Word
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class TypeEnum:
+    members: tuple[Word, ...]
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class TypeApplied:
+    """`array<T>`, `set<T>`, `map<K, V>`, `optional<T>`."""
+
+    head: Word
+    arguments: tuple[TypeText, ...]
+    span: Span
+
+
+TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied | Unread
+
+
+# -- declarations ---------------------------------------------------------------------------------
+
+
+@record(frozen=True, slots=True)
+class Constraint:
+    """`non_empty`, or `{min: 0}` with its bound."""
+
+    name: Word
+    bound: Scalar | None
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Input:
+    name: Word
+    type: TypeText
+    constraints: tuple[Constraint, ...]
+    default: Tree | None
+    is_required: bool = True
+
+
+@record(frozen=True, slots=True)
+class Output:
+    """An output, or a field of a declared record."""
+
+    name: Word
+    type: TypeText
+
+
+@record(frozen=True, slots=True)
+class RecordType:
+    """A type of the node's own: fields, and clauses over them that every value of it must meet."""
+
+    name: Word
+    fields: tuple[Output, ...]
+    constraints: tuple[Clause, ...]
+
+
+@record(frozen=True, slots=True)
+class NamedType:
+    """Another name for a type, with what every value of it must meet; in a clause it is called `value`."""
+
+    name: Word
+    type: TypeText
+    constraints: tuple[Constraint | Clause, ...]
+
+
+@record(frozen=True, slots=True)
+class Constant:
+    name: Word
+    type: TypeText
+    value: Tree
+
+
+@record(frozen=True, slots=True)
+class Function:
+    """A function of the node's own: its value, over its parameters and the node's constants."""
+
+    name: Word
+    parameters: tuple[Output, ...]
+    returns: TypeText
+    value: Expression
+
+
+# -- flow -----------------------------------------------------------------------------------------
+
+
+@record(frozen=True, slots=True)
+class Clause:
+    """A condition of a contract and its text, without the quotes that YAML may need around it."""
+
+    holds: Expression
+    text: str
+
+
+@record(frozen=True, slots=True)
+class Block:
+    """Steps, and perhaps a value, inside a step."""
+
+    steps: tuple[Step, ...]
+    value: Expression | None
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Compute:
+    value: Expression
+    type: TypeText | None = None
+
+
+@record(frozen=True, slots=True)
+class Row:
+    when: Expression
+    then: Expression
+
+
+@record(frozen=True, slots=True)
+class DecisionTable:
+    rows: tuple[Row, ...]
+    otherwise: Expression
+    type: TypeText | None = None
+
+
+@record(frozen=True, slots=True)
+class Requirement:
+    """What must hold; where it does not, the error, or without one a broken contract."""
+
+    clause: Clause
+    error: ErrorValue | None
+
+
+@record(frozen=True, slots=True)
+class Validation:
+    requirements: tuple[Requirement, ...]
+
+
+@record(frozen=True, slots=True)
+class Conditional:
+    condition: Expression
+    then: Block
+    otherwise: Block | None
+    type: TypeText | None = None
+
+
+@record(frozen=True, slots=True)
+class MatchCase:
+    literals: tuple[Scalar, ...]
+    then: Block
+
+
+@record(frozen=True, slots=True)
+class Match:
+    on: Expression
+    cases: tuple[MatchCase, ...]
+    otherwise: Block | None
+    type: TypeText | None = None
+
+
+@record(frozen=True, slots=True)
+class StateValue:
+    name: Word
+    type: TypeText | None
+    value: Expression
+
+
+@record(frozen=True, slots=True)
+class Loop:
+    binding: Binding | None
+    condition: Expression | None
+    max: Scalar | None
+    state: tuple[StateValue, ...]
+    steps: tuple[Step, ...]
+    collect: Expression | None
+    next: tuple[tuple[Word, Expression], ...]
+    stop_when: Expression | None
+
+
+@record(frozen=True, slots=True)
+class Return:
+    values: tuple[tuple[Word, Expression], ...]
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class ErrorValue:
+    """The fields of a declared error, by name."""
+
+    values: tuple[tuple[Word, Expression], ...]
+    span: Span
+
+
+@record(frozen=True, slots=True)
+class Raise:
+    error: ErrorValue
+
+
+@record(frozen=True, slots=True)
+class Transition:
+    machine: Word
+    entity: Expression
+    sources: tuple[Word, ...]
+    target: Word
+
+
+@record(frozen=True, slots=True)
+class StateRead:
+    machine: Word
+    entity: Expression
+
+
+@record(frozen=True, slots=True)
+class Sql:
+    """A statement as the author wrote it."""
+
+    text: str
+    scalar: Scalar
+
+
+@record(frozen=True, slots=True)
+class EffectStep:
+    """A request to the Host, as written: fixed words, expressions by name, SQL, the declared result."""
+
+    operation: str
+    words: dict[str, Word]
+    expressions: dict[str, Expression]
+    groups: dict[str, tuple[tuple[Word, Expression], ...]]
+    """`bind`, `data`, `set`, `query`, `headers`, `request`: names and expressions."""
+    sql: Sql | None
+    where: Sql | None
+    returns: TypeText | None
+    expect: tuple[Output, ...] | None
+    """The fields of the answer, where `expect` is a mapping."""
+    literals: dict[str, Tree]
+    """`timeout`, `retry`, `ttl`."""
+    spans: dict[str, Span]
+    """Where each of its keys stands."""
+
+
+@record(frozen=True, slots=True)
+class CallNode:
+    node: Word
+    inputs: tuple[tuple[Word, Expression], ...]
+
+
+Action: TypeAlias = (
+    Compute | DecisionTable | Validation | Conditional | Match | Loop | Return | Raise | Transition | StateRead
+    | EffectStep | CallNode
+)  # fmt: skip
+
+
+@record(frozen=True, slots=True)
+class Handler:
+    """What to do where a step fails with one of the codes."""
+
+    codes: tuple[Word, ...]
+    steps: tuple[Step, ...]
+    """Compensation, transition and steps, in this order, and the end if it leaves the node."""
+    value: Expression | None
+
+
+@record(frozen=True, slots=True)
+class Step:
+    name: Word | None
+    operation: Word
+    conditions: tuple[Expression, ...]
+    """`when`, then the guards."""
+    action: Action
+    handlers: tuple[Handler, ...]
+
+    @property
+    def span(self) -> Span:
+        """Where messages about the step point."""
+        return self.operation.span if self.name is None else self.name.span
+
+
+@record(frozen=True, slots=True)
+class StateMachine:
+    name: Word
+    initial: Word
+    transitions: tuple[tuple[Word, tuple[Word, ...]], ...]
+
+
+@record(frozen=True, slots=True)
+class Security:
+    required: tuple[Word, ...] = ()
+    denied: tuple[Word, ...] = ()
+    is_all_sensitive: bool = False
+    sensitive: tuple[Word, ...] = ()
+    audit: str = "none"
+    span: Span | None = None
+    """Of `capabilities_required`, where it stands."""
+
+
+@record(frozen=True, slots=True)
+class CaseEffect:
+    """One request that a case expects, and what comes back."""
+
+    step: Word
+    request: tuple[tuple[Word, Tree], ...]
+    returns: Tree | None
+    fails: Word | None
+
+
+@record(frozen=True, slots=True)
+class TestCase:
+    """A case beside the node: inputs, and the expected outputs, declared error, failure or clause that must break."""
+
+    name: Word
+    inputs: tuple[tuple[Word, Tree], ...]
+    expect: tuple[tuple[Word, Tree], ...]
+    breaks: Word | None
+    error: tuple[tuple[Word, Tree], ...] | None = None
+    fails: Word | None = None
+    now: Scalar | None = None
+    effects: tuple[CaseEffect, ...] = ()
+
+
+@record(frozen=True, slots=True)
+class Document:
+    source: SourceFile
+    node_id: Word
+    type: Word
+    intent: Word
+    inputs: tuple[Input, ...]
+    types: tuple[RecordType | NamedType, ...]
+    outputs: tuple[Output, ...]
+    constants: tuple[Constant, ...]
+    functions: tuple[Function, ...]
+    preconditions: tuple[Clause, ...]
+    postconditions: tuple[Clause, ...]
+    flow: tuple[Step, ...]
+    flow_span: Span
+    cases: tuple[TestCase, ...]
+    errors: tuple[Output, ...] = ()
+    errors_span: Span | None = None
+    invariants: tuple[Clause, ...] = ()
+    machines: tuple[StateMachine, ...] = ()
+    dependencies: tuple[Word, ...] | None = None
+    security: Security = Security()
+    policies: dict[str, Tree] = field(default_factory=dict)
+    performance: dict[str, Tree] = field(default_factory=dict)

@@ -1,0 +1,75 @@
+"""Steps that ask the Host for something, as written. `schemas/effects.toml` says what each request is made of."""
+
+from __future__ import annotations
+
+from vesper.language.syntax import ast
+from vesper.language.syntax.fields import Fields, expect_scalar
+from vesper.language.syntax.slots import CONFIGURED_NAME, SlotReader
+from vesper.language.syntax.template import as_text
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree
+
+_NAMES = ("provider", "database", "cache", "topic", "name", "root", "table", "machine")
+_WORDS = {
+    "method": ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
+    "effect": ("read", "keyed", "txn", "probe", "unsafe"),
+}
+_ACTIONS = {"cache": ("get", "put", "delete"), "file": ("read", "write", "append")}
+_EXPRESSIONS = ("key", "value", "content", "min", "max", "event_key", "entity")
+_GROUPS = ("bind", "data", "set", "request")
+_LITERALS = ("timeout", "retry", "ttl")
+
+
+class EffectReader(SlotReader):
+    def _effect(self, operation: ast.Word, entry: Fields) -> ast.EffectStep:
+        words: dict[str, ast.Word] = {}
+        for key in _NAMES:
+            scalar = entry.scalar(key)
+            if scalar is not None:
+                words[key] = self._name(scalar, "this", CONFIGURED_NAME)
+        for key, allowed in (*_WORDS.items(), ("action", _ACTIONS.get(operation.text, ()))):
+            word = self._word(entry.scalar(key), key, allowed) if allowed else None
+            if word is not None:
+                words[key] = word
+        expressions = {key: self._expression_in(entry.get(key), key) for key in _EXPRESSIONS}
+        expressions["endpoint"] = self._template(entry.scalar("endpoint"), in_url=True)
+        path = self._template(entry.scalar("path"))
+        expressions["path"] = None if path is None else as_text(path)
+        expressions["body"] = self._json_tree(entry.get("body"), "body")
+        expressions["payload"] = self._json_tree(entry.get("payload"), "payload")
+        groups = {key: self._entries(entry.get(key), key) for key in _GROUPS if entry.get(key) is not None}
+        is_http = operation.text == "external_api_call"
+        if is_http and entry.get("query") is not None:
+            groups["query"] = self._entries(entry.get("query"), "query")
+        if entry.get("headers") is not None:
+            groups["headers"] = self._headers(entry.mapping("headers"))
+        expect = entry.get("expect")
+        spans = {key: tree.span for key in entry.names() if (tree := entry.get(key)) is not None}
+        return ast.EffectStep(
+            operation.text,
+            words,
+            {key: found for key, found in expressions.items() if found is not None},
+            groups,
+            None if is_http else _sql(entry.scalar("query")),
+            _sql(entry.scalar("where")),
+            self._type(entry.scalar("returns")) or (self._type(expect) if isinstance(expect, Scalar) else None),
+            self._each(expect, self._field_type) if isinstance(expect, Mapping) else None,
+            {key: found for key in _LITERALS if (found := entry.get(key)) is not None},
+            spans,
+        )
+
+    def _headers(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, ast.Expression], ...]:
+        """Header names are any text; their values are templates."""
+        found = []
+        for key, tree in mapping.entries if mapping else ():
+            value = self._template(expect_scalar(tree, key.text, self._bag))
+            if value is not None:
+                found.append((ast.Word(key.text, key.span), as_text(value)))
+        return tuple(found)
+
+    def _field_type(self, name: ast.Word, tree: Tree) -> ast.Output | None:
+        type_ = self._type(expect_scalar(tree, name.text, self._bag))
+        return None if type_ is None else ast.Output(name, type_)
+
+
+def _sql(scalar: Scalar | None) -> ast.Sql | None:
+    return None if scalar is None else ast.Sql(scalar.text, scalar)

@@ -1,0 +1,85 @@
+"""Reading the fields of a mapping by its shape: unknown, missing and later fields are reported here."""
+
+from __future__ import annotations
+
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.syntax.shape import Shape
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, describe
+
+QUOTE_HELP = "if this is meant as text, put it in quotes: YAML reads `: `, `{` and `[` as structure"
+
+
+class Fields:
+    """The entries of one mapping, checked against its shape."""
+
+    def __init__(self, mapping: Mapping, shape: Shape, bag: DiagnosticBag) -> None:
+        self._bag = bag
+        self._shape = shape
+        self._entries: dict[str, Tree] = {}
+        self.span = mapping.entries[0][0].span if mapping.entries else mapping.span
+        entries, required, optional = self._entries, shape.required, shape.optional
+        for key, value in mapping.entries:
+            if key.text in required or key.text in optional:
+                entries[key.text] = value
+            else:
+                self._refuse(key)
+        for name in required:
+            if name not in entries:
+                bag.error(Code.MISSING_KEY, self.span, where=shape.where, key=name)
+
+    def _refuse(self, key: Scalar) -> None:
+        shape = self._shape
+        if key.text in shape.later:
+            self._bag.error(Code.NOT_IN_THIS_VERSION, key.span, what=f"`{key.text}` in {shape.where}")
+        else:
+            help_ = did_you_mean(key.text, (*shape.required, *shape.optional, *shape.later))
+            self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=help_)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._entries)
+
+    def get(self, name: str) -> Tree | None:
+        return self._entries.get(name)
+
+    def scalar(self, name: str) -> Scalar | None:
+        tree = self._entries.get(name)
+        return None if tree is None else expect_scalar(tree, name, self._bag)
+
+    def sequence(self, name: str) -> Sequence | None:
+        tree = self._entries.get(name)
+        return None if tree is None else expect_sequence(tree, name, self._bag)
+
+    def mapping(self, name: str) -> Mapping | None:
+        tree = self._entries.get(name)
+        return None if tree is None else expect_mapping(tree, name, self._bag)
+
+
+def expect_scalar(tree: Tree, key: str, bag: DiagnosticBag) -> Scalar | None:
+    if isinstance(tree, Scalar) and (tree.text != "" or tree.style != ""):
+        return tree
+    help_ = None
+    if isinstance(tree, Mapping | Sequence):
+        help_ = QUOTE_HELP
+    wrong_kind(tree, key, "text", bag, help_)
+    return None
+
+
+def expect_sequence(tree: Tree, key: str, bag: DiagnosticBag) -> Sequence | None:
+    if isinstance(tree, Sequence):
+        return tree
+    wrong_kind(tree, key, "a list", bag)
+    return None
+
+
+def expect_mapping(tree: Tree, key: str, bag: DiagnosticBag) -> Mapping | None:
+    if isinstance(tree, Mapping):
+        return tree
+    wrong_kind(tree, key, "a mapping", bag)
+    return None
+
+
+def wrong_kind(tree: Tree, key: str, expected: str, bag: DiagnosticBag, help_: str | None = None) -> None:
+    span = tree.span if tree.span.end > tree.span.start else bag.source.character(tree.span.start)
+    bag.error(Code.WRONG_KIND, span, key=key, expected=expected, found=describe(tree), help=help_)

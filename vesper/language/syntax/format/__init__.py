@@ -1,0 +1,1 @@
+"""The formatter behind `vesper fmt`."""

@@ -1,0 +1,59 @@
+"""The formatter: one way to lay out a node's text, with all of its author's words and comments.
+
+In: a source file. Out: its formatted text, or diagnostics. It stands beside the pipeline: pieces (`format_pieces`) are
+laid out as lines (`format_layout`), and lines become text (`format_lines`). No tree is dumped, so quoting, comments,
+paragraphs, key order and the choice between flow and block stay as they are. The result is read again and compared
+with the original; the formatter never returns a text that says something else.
+"""
+
+from __future__ import annotations
+
+from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.syntax.format.layout import lay_out
+from vesper.language.syntax.format.lines import lines_to_text
+from vesper.language.syntax.format.pieces import read_pieces
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, read_yaml
+
+_OTHER_BREAKS = frozenset("\x85\u2028\u2029\ufeff")
+"""Line breaks of YAML 1.1 that few editors show, and the byte order mark, which YAML skips in some columns only. A file
+that holds one is left as it is."""
+
+
+class FormatFault(Exception):
+    """The formatted text would not say the same as the source: a bug in Vesper."""
+
+
+def format_source(bag: DiagnosticBag) -> str | None:
+    """The formatted text of the bag's source, or None when the bag has errors now."""
+    try:
+        tree = read_yaml(bag)
+    except CheckingStopped:
+        return None
+    if tree is None:
+        return None
+    text = bag.source.text
+    if not _OTHER_BREAKS.isdisjoint(text):
+        return text
+    pieces = read_pieces(text.replace("\r\n", "\n").replace("\r", "\n"))
+    formatted = lines_to_text(lay_out(pieces))
+    again = DiagnosticBag(SourceFile(bag.source.path, formatted))
+    result = read_yaml(again)
+    if result is None or not same_tree(tree, result):
+        raise FormatFault(f"the formatted text of {bag.source.path} does not say the same as the file")
+    return formatted
+
+
+def same_tree(left: Tree, right: Tree) -> bool:
+    """True when two trees differ in nothing but the places of their parts."""
+    match left, right:
+        case Scalar(), Scalar():
+            return left.text == right.text and left.style == right.style
+        case Sequence(), Sequence():
+            return len(left.items) == len(right.items) and all(map(same_tree, left.items, right.items))
+        case Mapping(), Mapping():
+            return len(left.entries) == len(right.entries) and all(
+                same_tree(one[0], other[0]) and same_tree(one[1], other[1])
+                for one, other in zip(left.entries, right.entries, strict=True)
+            )
+    return False

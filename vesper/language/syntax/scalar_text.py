@@ -1,0 +1,98 @@
+"""The characters of a scalar, each with its place in the file.
+
+An expression may stand in a plain, quoted, folded or literal scalar. The tokenizer reads it from here, so every
+token, and so every caret, has an exact span whatever the quoting. Line breaks inside a scalar are white space to an
+expression, so YAML's folding need not be repeated; only the escapes of quoted scalars are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.syntax.yaml_tree import Scalar
+from vesper.values.record import record
+
+_SINGLE_ESCAPES = {
+    "0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b", " ": " ",
+    '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
+}  # fmt: skip
+# What ends a line for YAML 1.1; for us only the first three do, but the header of a block scalar is YAML's.
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
+
+
+@record(frozen=True, slots=True)
+class PlacedText:
+    """Characters and where each one starts in the file; `ends` is where the last one stops."""
+
+    text: str
+    offsets: Sequence[int]
+    end: int
+
+    def span(self, start: int, end: int) -> Span:
+        """The stretch of the file that characters `start:end` come from."""
+        offsets = self.offsets
+        count = len(offsets)
+        first = offsets[start] if start < count else self.end
+        if end <= start:
+            return Span(first, first)
+        # The character before `end` may be written with several (an escape), so it reaches to the next one's start.
+        return Span(first, offsets[end] if end < count else self.end)
+
+
+def place_text(source: SourceFile, scalar: Scalar) -> PlacedText:
+    raw = source.slice(scalar.span)
+    start = scalar.span.start
+    if scalar.style == "'":
+        placed = _single_quoted(raw, start)
+    elif scalar.style == '"':
+        placed = _double_quoted(raw, start)
+    elif scalar.style in ("|", ">"):
+        line_break = _LINE_BREAK.search(raw)
+        header = len(raw) if line_break is None else line_break.end()
+        placed = _as_is(raw[header:].rstrip(), start + header)
+    else:
+        placed = _as_is(raw, start)
+    # INVARIANT: apart from white space this is what YAML read; anything else would put carets in the wrong place.
+    assert placed.text == scalar.text or "".join(placed.text.split()) == "".join(scalar.text.split()), (
+        f"scalar at offset {start} misread"
+    )
+    return placed
+
+
+def _as_is(raw: str, start: int) -> PlacedText:
+    return PlacedText(raw, range(start, start + len(raw)), start + len(raw))
+
+
+def _single_quoted(raw: str, start: int) -> PlacedText:
+    characters: list[str] = []
+    offsets: list[int] = []
+    index = 1
+    while index < len(raw) - 1:
+        characters.append(raw[index])
+        offsets.append(start + index)
+        index += 2 if raw[index] == "'" else 1
+    return PlacedText("".join(characters), tuple(offsets), start + len(raw) - 1)
+
+
+def _double_quoted(raw: str, start: int) -> PlacedText:
+    characters: list[str] = []
+    offsets: list[int] = []
+    index = 1
+    while index < len(raw) - 1:
+        offset = start + index
+        if raw[index] != "\\":
+            character, width = raw[index], 1
+        elif raw[index + 1] in _HEX_ESCAPES:
+            digits = _HEX_ESCAPES[raw[index + 1]]
+            character, width = chr(int(raw[index + 2 : index + 2 + digits], 16)), 2 + digits
+        elif raw[index + 1] in "\r\n":
+            character, width = "\n", 2
+        else:
+            character, width = _SINGLE_ESCAPES[raw[index + 1]], 2
+        characters.append(character)
+        offsets.append(offset)
+        index += width
+    return PlacedText("".join(characters), tuple(offsets), start + len(raw) - 1)

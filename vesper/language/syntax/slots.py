@@ -1,0 +1,196 @@
+"""Reading one slot of a node by its kind: names, types, expressions, templates.
+
+Every expression and type is counted here, so that a document has a bound in time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
+from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.syntax import ast
+from vesper.language.syntax.expression_parser import parse_binding, parse_expression
+from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar
+from vesper.language.syntax.shape import Shape
+from vesper.language.syntax.template import parse_template
+from vesper.language.syntax.type_parser import parse_type
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
+from vesper.values.node_id import MAX_NAME
+
+MAX_EXPRESSIONS = 2_048
+MAX_EXPRESSION_TEXT = 32 * 1024
+RESERVED = frozenset(
+    {
+        "input",
+        "output",
+        "error",
+        "true",
+        "false",
+        "null",
+        "enum",
+        "set",
+        "array",
+        "map",
+        "optional",
+        "old",
+        "breaks",
+        "fails",
+    }
+)
+NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
+CONFIGURED_NAME = re.compile(r"[a-z][a-z0-9_.-]*", re.ASCII)
+"""Of what the configuration knows: providers, databases, caches, topics, secrets."""
+_Item = TypeVar("_Item")
+
+
+class SlotReader:
+    def __init__(self, bag: DiagnosticBag) -> None:
+        self._bag = bag
+        self._expressions = 0
+        self._expression_text = 0
+        self.unread_errors = 0
+        """Of the errors reported, those that are about the text of one expression or type alone."""
+
+    def _fields(self, mapping: Mapping | None, shape: Shape) -> Fields | None:
+        return None if mapping is None else Fields(mapping, shape, self._bag)
+
+    def _each(
+        self, mapping: Mapping | None, read: Callable[[ast.Word, Tree], _Item | None], pattern: re.Pattern[str] = NAME
+    ) -> tuple[_Item, ...]:
+        """Read every entry of a mapping whose keys are names."""
+        found = []
+        for key, value in mapping.entries if mapping else ():
+            name = self._name(key, "this", pattern)
+            item = read(name, value)
+            if item is not None:
+                found.append(item)
+        return tuple(found)
+
+    def _name(self, scalar: Scalar, what: str, pattern: re.Pattern[str] = NAME) -> ast.Word:
+        name = scalar.text
+        if not pattern.fullmatch(name) or len(name) > MAX_NAME or (name in RESERVED and pattern is not CONFIGURED_NAME):
+            help_ = "names are lower-case letters, digits and underscores, and start with a letter"
+            if name in RESERVED:
+                help_ = f"`{name}` is a word of the language: choose another name"
+            elif pattern is TYPE_NAME:
+                help_ = "names of types are letters and digits, and start with a capital"
+            self._bag.error(Code.BAD_NAME, scalar.span, name=name, what=what, help=help_)
+        return ast.Word(name, scalar.span)
+
+    def _word(self, scalar: Scalar | None, key: str, allowed: tuple[str, ...]) -> ast.Word | None:
+        """One of a few words."""
+        if scalar is None:
+            return None
+        if scalar.text not in allowed:
+            expected = ", ".join(f"`{word}`" for word in allowed[:-1]) + f" or `{allowed[-1]}`"
+            help_ = did_you_mean(scalar.text, allowed)
+            self._bag.error(
+                Code.WRONG_KIND, scalar.span, key=key, expected=expected, found=f"`{scalar.text}`", help=help_
+            )
+            return None
+        return ast.Word(scalar.text, scalar.span)
+
+    def _names(self, tree: Tree | None, key: str) -> tuple[ast.Word, ...]:
+        """One name, or a list of names."""
+        if tree is None:
+            return ()
+        items = tree.items if isinstance(tree, Sequence) else (tree,)
+        scalars = [expect_scalar(item, key, self._bag) for item in items]
+        return tuple(self._name(scalar, "this") for scalar in scalars if scalar is not None)
+
+    # -- types and expressions --------------------------------------------------------------------
+
+    def _type(self, scalar: Scalar | None) -> ast.TypeText | None:
+        if scalar is None:
+            return None
+        before = self._bag.error_count
+        return parse_type(self._counted(scalar), self._bag) or self._unread(scalar, before)
+
+    def _expression(self, scalar: Scalar | None) -> ast.Expression | None:
+        if scalar is None:
+            return None
+        before = self._bag.error_count
+        return parse_expression(self._counted(scalar), self._bag) or self._unread(scalar, before)
+
+    def _unread(self, tree: Tree, before: int) -> ast.Unread:
+        """Something in the place of what could not be read, with the errors since it was begun."""
+        self.unread_errors += self._bag.error_count - before
+        return ast.Unread(tree.span)
+
+    def _expression_in(self, tree: Tree | None, key: str) -> ast.Expression | None:
+        """An expression; where a value is computed, a mapping is a record and a list is an array."""
+        if tree is None:
+            return None
+        if isinstance(tree, Scalar):
+            return self._expression(expect_scalar(tree, key, self._bag))
+        if isinstance(tree, Sequence):
+            items = [self._expression_in(item, key) for item in tree.items]
+            known = tuple(item for item in items if item is not None)
+            return ast.ArrayLiteral(known, tree.span) if len(known) == len(items) else None
+        entries = self._each(tree, self._entry)
+        return ast.RecordLiteral(entries, tree.span) if len(entries) == len(tree.entries) else None
+
+    def _entry(self, name: ast.Word, tree: Tree) -> tuple[ast.Word, ast.Expression] | None:
+        value = self._expression_in(tree, name.text)
+        return None if value is None else (name, value)
+
+    def _entries(self, tree: Tree | None, key: str) -> tuple[tuple[ast.Word, ast.Expression], ...]:
+        """Names and expressions; in a list, names that stand for themselves."""
+        if tree is None:
+            return ()
+        if isinstance(tree, Sequence):
+            return tuple((word, ast.Name(word.text, word.span)) for word in self._names(tree, key))
+        return self._each(expect_mapping(tree, key, self._bag), self._entry)
+
+    def _binding(self, scalar: Scalar | None) -> ast.Binding | None:
+        return None if scalar is None else parse_binding(self._counted(scalar), self._bag)
+
+    def _template(self, scalar: Scalar | None, in_url: bool = False) -> ast.Expression | None:
+        return None if scalar is None else parse_template(self._counted(scalar), self._bag, in_url)
+
+    def _json_tree(self, tree: Tree | None, key: str) -> ast.Expression | None:
+        """A tree of templates that is sent as JSON; keys of its mappings are any text."""
+        if tree is None:
+            return None
+        if isinstance(tree, Scalar):
+            scalar = expect_scalar(tree, key, self._bag)
+            return self._template(scalar)
+        if isinstance(tree, Sequence):
+            items = [self._json_tree(item, key) for item in tree.items]
+            known = tuple(item for item in items if item is not None)
+            return ast.JsonTree((), known, True, tree.span) if len(known) == len(items) else None
+        pairs = [(ast.Word(word.text, word.span), self._json_tree(value, word.text)) for word, value in tree.entries]
+        entries = tuple((word, value) for word, value in pairs if value is not None)
+        return ast.JsonTree(entries, (), False, tree.span) if len(entries) == len(pairs) else None
+
+    def _counted(self, scalar: Scalar) -> Scalar:
+        """The scalar, unless it is one too many to be read: a check has a bound in time too."""
+        self._expressions += 1
+        self._expression_text += scalar.span.end - scalar.span.start
+        if self._expressions > MAX_EXPRESSIONS:
+            self._too_large(scalar, MAX_EXPRESSIONS, "expressions and types in this document")
+        if self._expression_text > MAX_EXPRESSION_TEXT:
+            self._too_large(scalar, MAX_EXPRESSION_TEXT, "characters of expressions and types in this document")
+        return scalar
+
+    def _too_large(self, scalar: Scalar, limit: int, what: str) -> NoReturn:
+        self._bag.error(Code.TOO_LARGE, scalar.span, limit=f"{limit:,}", what=what)
+        raise CheckingStopped
+
+    def _clause(self, scalar: Scalar | None) -> ast.Clause | None:
+        holds = self._expression(scalar)
+        return None if scalar is None or holds is None else ast.Clause(holds, " ".join(scalar.text.split()))
+
+    def _clauses(self, contracts: Fields | None, key: str) -> tuple[ast.Clause, ...]:
+        listed = None if contracts is None else contracts.sequence(key)
+        return tuple(self._listed_clause(item, key) for item in (listed.items if listed else ()))
+
+    def _listed_clause(self, tree: Tree, key: str) -> ast.Clause:
+        before = self._bag.error_count
+        clause = self._clause(expect_scalar(tree, key, self._bag))
+        return ast.Clause(self._unread(tree, before), "") if clause is None else clause

@@ -1,0 +1,98 @@
+"""Walking over tokens: what the parsers of expressions and of types share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.source import Span
+from vesper.language.syntax import ast
+from vesper.language.syntax.scalar_text import place_text
+from vesper.language.syntax.tokens import END, NAME, SIGN, WORD, Token, tokenize
+from vesper.language.syntax.yaml_tree import Scalar
+
+MAX_DEPTH = 100
+_Parsed = TypeVar("_Parsed")
+
+
+class SyntaxProblem(Exception):
+    """This text cannot be read further; the reason is in the bag."""
+
+
+def read_tokens(scalar: Scalar, bag: DiagnosticBag) -> list[Token] | None:
+    return tokenize(place_text(bag.source, scalar), bag)
+
+
+class TokenReader:
+    def __init__(self, tokens: list[Token], bag: DiagnosticBag) -> None:
+        self._tokens = tokens
+        self._position = 0
+        self.next = tokens[0]
+        self._depth = 0
+        self.bag = bag
+
+    def whole(self, rule: Callable[[], _Parsed]) -> _Parsed | None:
+        """Apply a rule to all of the tokens."""
+        try:
+            parsed = rule()
+            if self.next.kind is not END:
+                self.fail("the end of the expression or an operator")
+        except SyntaxProblem:
+            return None
+        return parsed
+
+    def next_but_one_is(self, text: str) -> bool:
+        following = self._tokens[min(self._position + 1, len(self._tokens) - 1)]
+        return following.text == text and (following.kind is WORD or following.kind is SIGN)
+
+    def take(self) -> Token:
+        token = self.next
+        if token.kind is not END:
+            self._position += 1
+            self.next = self._tokens[self._position]
+        return token
+
+    def at(self, *texts: str) -> bool:
+        token = self.next
+        return token.text in texts and (token.kind is SIGN or token.kind is WORD)
+
+    def expect(self, text: str) -> Token:
+        if not self.at(text):
+            self.fail(f"`{text}`")
+        return self.take()
+
+    def name(self, expected: str) -> ast.Word:
+        if self.next.kind is not NAME:
+            self.fail(expected)
+        token = self.take()
+        return ast.Word(token.text, token.span)
+
+    def fail(self, expected: str) -> NoReturn:
+        if self.at("="):  # it has a place in LET and fold alone; anywhere else a comparison was meant
+            self.bag.error(Code.BAD_CHARACTER, self.next.span, help="compare with `==`", what="`=`")
+            raise SyntaxProblem
+        self.fail_at(self.next.span, expected, self.next.describe(), self._cut_short())
+
+    def _cut_short(self) -> str | None:
+        """The help for `{total: round(x, 2)}`: YAML ends the value at the comma, before the expression ends."""
+        text = self.bag.source.text
+        is_cut = self.next.kind is END and text[self.next.span.start : self.next.span.end + 1].lstrip()[:1] == ","
+        return "inside `{…}` or `[…]` a comma ends the value: put the expression in quotes" if is_cut else None
+
+    def fail_at(self, span: Span, expected: str, found: str, help_: str | None = None) -> NoReturn:
+        self.bag.error(Code.EXPRESSION_SYNTAX, span, expected=expected, found=found, help=help_)
+        raise SyntaxProblem
+
+    def nested(self, rule: Callable[[], _Parsed]) -> _Parsed:
+        """Apply a rule one level deeper; too deep is reported where it happens."""
+        # A call and not a context manager: this is the busiest place of the parser, and that costs three times as much.
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self.bag.error(Code.TOO_DEEP, self.next.span, limit=MAX_DEPTH, what="nesting in this expression")
+            raise SyntaxProblem
+        try:
+            return rule()
+        finally:
+            self._depth -= 1

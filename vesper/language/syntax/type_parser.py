@@ -1,0 +1,63 @@
+"""Tokens to a type: `decimal`, `enum[a, b]`, `map<string, array<Line>>`."""
+
+from __future__ import annotations
+
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.syntax import ast
+from vesper.language.syntax.token_reader import TokenReader, read_tokens
+from vesper.language.syntax.tokens import NAME, STRING, WORD
+from vesper.language.syntax.yaml_tree import Scalar
+
+ARITY = {"array": 1, "set": 1, "optional": 1, "map": 2}
+
+
+def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
+    """The type in a scalar, or None after reporting why there is none."""
+    tokens = read_tokens(scalar, bag)
+    if tokens is None:
+        return None
+    first = tokens[0]
+    if (
+        len(tokens) == 2 and first.kind is NAME and first.text not in ARITY and first.text != "enum"
+    ):  # most are one word
+        return ast.TypeName(ast.Word(first.text, first.span), first.span)
+    parser = TypeParser(tokens, bag)
+    return parser.whole(parser.type)
+
+
+class TypeParser(TokenReader):
+    def type(self) -> ast.TypeText:
+        return self.nested(self._type)
+
+    def _type(self) -> ast.TypeText:
+        name = self.name("a type")
+        if name.text == "enum":
+            return self._enum(name)
+        if name.text in ARITY:
+            return self._applied(name)
+        return ast.TypeName(name, name.span)
+
+    def _enum(self, head: ast.Word) -> ast.TypeText:
+        self.expect("[")
+        members = [self._member()]
+        while self.at(","):
+            self.take()
+            members.append(self._member())
+        return ast.TypeEnum(tuple(members), head.span.to(self.expect("]").span))
+
+    def _member(self) -> ast.Word:
+        if self.next.kind is WORD:  # `null` is a kind of json, and a word of the language
+            help_ = f"a member that is a word of the language stands in quotes: '{self.next.text}'"
+            self.fail_at(self.next.span, "a member of the enum", self.next.describe(), help_)
+        if self.next.kind not in (NAME, STRING):
+            self.fail("a member of the enum")
+        token = self.take()
+        return ast.Word(token.text, token.span)
+
+    def _applied(self, head: ast.Word) -> ast.TypeText:
+        self.expect("<")
+        arguments = [self.type()]
+        while len(arguments) < ARITY[head.text]:
+            self.expect(",")
+            arguments.append(self.type())
+        return ast.TypeApplied(head, tuple(arguments), head.span.to(self.expect(">").span))

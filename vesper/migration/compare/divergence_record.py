@@ -1,0 +1,194 @@
+"""From the report of a disagreement to what a store keeps of it.
+
+The fingerprint is of how the two differ and where, with rounds of loops folded together, and of no value: the same
+fault has the same fingerprint on every input, in whatever process, whoever led. Of a sensitive node nothing is kept but
+that it happened: the name of the execution leads to the journal, which has the rest sealed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from vesper.compiler import Compiled
+from vesper.engines.outcome import (
+    ContractBroken,
+    DeclaredError,
+    Denied,
+    EngineFault,
+    Failed,
+    LimitHit,
+    Outcome,
+    Returned,
+)
+from vesper.engines.registry import REFERENCE
+from vesper.journal.errors import JournalError
+from vesper.journal.typed_json import as_bytes, decode, encode_text
+from vesper.language.ir.nodes import Node
+from vesper.migration.compare.comparator import folded, kind_of
+from vesper.migration.compare.divergence import Divergence, Exemplar, fingerprint_of, shortened
+from vesper.migration.compare.reports import Difference, Disagreement, Fault
+from vesper.migration.compare.transcript import Transcript
+from vesper.values.model import Value, printable, show
+from vesper.values.times import parse_timestamp, timestamp_text
+
+MAX_EXEMPLAR = 256 << 10
+"""Bytes of inputs and records; of an execution with more, only its name and how many there were are kept."""
+PAIR = ("python", "interp")
+_FAULT = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+){0,3}", re.ASCII)
+
+
+def divergence_of(
+    report: Disagreement | Fault,
+    compiled: Compiled,
+    is_sensitive: bool,
+    now_us: int,
+    engines: tuple[str, str] = PAIR,
+    odd: str | None = None,
+    redact: Callable[[str], str] | None = None,
+) -> Divergence:
+    """What is kept of it. `engines` are the leader and the follower; `redact` takes secrets out of a text, where the
+    other side of an effect may have sent one back."""
+    difference = _difference(report, compiled.node)
+    if difference.kind == "noise":
+        engines = (engines[1], engines[1])  # the follower, twice
+    exemplar = _exemplar(report, difference, is_sensitive, now_us, redact or _as_it_is)
+    note = report.note if isinstance(report, Disagreement) else None
+    return Divergence(
+        fingerprint_by(compiled.node.node_id, difference, engines, _fault_of(report)),
+        compiled.node.node_id,
+        difference.kind,
+        folded(difference.where),
+        "" if note is None else note.name,
+        engines,
+        odd,
+        1,
+        now_us,
+        now_us,
+        (exemplar,),
+        extra={
+            "semantic_hash": compiled.semantic_hash,
+            "leader": folded(difference.leader),
+            "follower": folded(difference.follower),
+        },
+    )
+
+
+def fingerprint_by(node_id: str, difference: Difference, engines: tuple[str, str], fault: str = "") -> str:
+    """The same whoever leads: what the reference did comes first."""
+    sides = [folded(difference.leader), folded(difference.follower)]
+    if engines[1] == REFERENCE:
+        sides.reverse()
+    if difference.kind == "fault":
+        # What the other one came to depends on the input, and the fault does not.
+        sides = ["", fault_words(fault)]
+    return fingerprint_of(node_id, difference.kind, folded(difference.where), *sides)
+
+
+def fault_words(what: str) -> str:
+    """The kind of a fault without what it says of values: `panicked` of `panicked: index 5 of 3`."""
+    found = _FAULT.fullmatch(what.partition(":")[0].strip())
+    return "fault" if found is None or ":" not in what else found[0]
+
+
+def outcome_words(outcome: Outcome) -> str:
+    """What an execution came to, for people: how it ended, and below that a line for each value (`fee = 1.50`)."""
+    match outcome:
+        case Returned(value) | DeclaredError(value):
+            return _lines(outcome.kind.replace("_", " "), value)
+        case ContractBroken(phase, index, values):
+            return _lines(f"{phase} {index + 1} broken", values)
+        case Failed(code, at, problems):
+            where = "" if at is None else f" at expression {at}"
+            named = (f"{printable(each.path)} = {each.kind.value}" for each in problems)
+            return "\n".join([f"failed {printable(str(code))}{where}", *named])
+        case Denied(capability):
+            return f"denied {printable(capability)}"
+        case LimitHit(limit):
+            return f"limit hit: {limit}"
+        case EngineFault(message):
+            return f"engine fault: {printable(message)}"
+
+
+def transcript_in(exemplar: Exemplar) -> Transcript | None:
+    """The execution that an exemplar shows, as far as it is needed to run it again; None where it was not kept."""
+    if exemplar.records is not None:
+        return Transcript.from_text(exemplar.records)
+    if exemplar.inputs is None:
+        return None
+    now = None if exemplar.now is None else parse_timestamp(exemplar.now)
+    return Transcript(decode(exemplar.inputs.encode()), now, (), Returned({}))
+
+
+def _lines(ending: str, values: Mapping[str, Value]) -> str:
+    return "\n".join([ending, *(f"{printable(name)} = {show(each)}" for name, each in values.items())])
+
+
+def _difference(report: Disagreement | Fault, node: Node) -> Difference:
+    if isinstance(report, Disagreement):
+        return report.difference
+    leader = "" if report.transcript is None else kind_of(node, report.transcript.outcome)
+    return Difference("fault", "engine", leader, "fault")
+
+
+def _fault_of(report: Disagreement | Fault) -> str:
+    """What a fault says of itself; nothing where there is none."""
+    if isinstance(report, Fault):
+        return report.what
+    for outcome in (report.follower, report.transcript.outcome):
+        if isinstance(outcome, EngineFault):
+            return outcome.message
+    return ""
+
+
+def _exemplar(
+    report: Disagreement | Fault,
+    difference: Difference,
+    is_sensitive: bool,
+    now_us: int,
+    redact: Callable[[str], str],
+) -> Exemplar:
+    transcript = report.transcript
+    name = report.execution or _own_name(report, now_us)
+    if is_sensitive:
+        return Exemplar(name, now_us, None, None, None, difference.leader, difference.follower)
+    leader, follower = (redact(each) for each in _both(report, difference))
+    if transcript is None:
+        return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower))
+    try:
+        inputs = redact(_storable(encode_text(dict(transcript.inputs))))
+        records = redact(_storable(transcript.to_text())) if transcript.exchanges else None
+    except (JournalError, ValueError, OverflowError):
+        # Callers give what they like, and a divergence on what cannot be written down is one all the same.
+        return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower))
+    size = len(inputs.encode()) + (0 if records is None else len(records.encode()))
+    if size > MAX_EXEMPLAR:
+        return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower), size)
+    now = None if transcript.now is None else timestamp_text(transcript.now)
+    return Exemplar(name, now_us, inputs, now, records, shortened(leader), shortened(follower))
+
+
+def _both(report: Disagreement | Fault, difference: Difference) -> tuple[str, str]:
+    """What each of the two came to, in words with values."""
+    transcript = report.transcript
+    leader = "" if transcript is None else outcome_words(transcript.outcome)
+    if isinstance(report, Fault):
+        return leader, printable(report.what)
+    if difference.kind == "request":
+        return difference.leader, difference.follower
+    return leader, difference.follower if report.follower is None else outcome_words(report.follower)
+
+
+def _own_name(report: Disagreement | Fault, now_us: int) -> str:
+    """A name for an execution that no journal has: the same inputs have the same, so that exemplars differ."""
+    fingerprint = report.fingerprint if isinstance(report, Disagreement) else None
+    return f"at {now_us}" if fingerprint is None else f"input {fingerprint:016x}"
+
+
+def _storable(text: str) -> str:
+    """The same JSON with nothing in it that UTF-8 does not have: a caller may give half of a surrogate pair."""
+    return as_bytes(text).decode()
+
+
+def _as_it_is(text: str) -> str:
+    return text

@@ -1,0 +1,114 @@
+"""An execution once more, on any engine, from what it was given. Nothing is performed.
+
+A request is answered from the log, by its path and in the order of the log; one that the log does not answer is told
+that the other side is unavailable. The conformance suite answers the cases that are kept in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import zip_longest
+
+from vesper.engines.compare import first_difference
+from vesper.engines.engine import Completion, Done, Limits, Program, Request
+from vesper.engines.outcome import EngineFault, LimitHit
+from vesper.journal.typed_json import encode
+from vesper.language.ir.nodes import Node
+from vesper.migration.compare.comparator import Comparator, Incomparable, Same, Verdict
+from vesper.migration.compare.reports import Difference
+from vesper.migration.compare.transcript import Transcript
+from vesper.verify.inputs.responses import Responder, TooManyRequests, run_with
+
+_SECONDS = 2.0
+"""For one run of one engine: what takes longer says nothing, as a limit on time always does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request at a path is told."""
+
+    path: str
+    value: object = None
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """All that an execution is given."""
+
+    inputs: Mapping[str, object]
+    now: datetime | None
+    answers: tuple[Answer, ...]
+
+    @staticmethod
+    def of(transcript: Transcript, node: Node) -> Given:
+        """The inputs in the order in which they are declared: what keeps them may keep another."""
+        answers = tuple(Answer(each.request.path, each.value, each.failure) for each in transcript.exchanges)
+        names = [each.name for each in node.inputs if each.name in transcript.inputs]
+        inputs = {name: transcript.inputs[name] for name in names}
+        return Given(inputs | dict(transcript.inputs), transcript.now, answers)
+
+    def responder(self) -> Responder:
+        """The answers of each path in their order; a request that has none is told that nobody is there."""
+        waiting: dict[str, list[Answer]] = {}
+        for each in self.answers:
+            waiting.setdefault(each.path, []).append(each)
+
+        def respond(request: Request) -> Completion:
+            kept = waiting.get(request.path)
+            if not kept:
+                return Completion(request.id, failure="unavailable")
+            found = kept.pop(0)
+            return Completion(request.id, found.value, found.failure)
+
+        return respond
+
+    def size(self) -> int:
+        """Bytes of its inputs and answers."""
+        return len(encode([dict(self.inputs), self.now, [[each.value, each.failure] for each in self.answers]]))
+
+
+def done_of(program: Program, given: Given) -> Done:
+    """One engine to its end, traced. One that raises is at fault."""
+    try:
+        return run_with(program, dict(given.inputs), given.now, given.responder(), Limits(seconds=_SECONDS))
+    except TooManyRequests:
+        return Done(LimitHit("requests"), ())
+    except Exception as error:  # noqa: BLE001  # an engine that is wrong may raise anything
+        return Done(EngineFault(f"{type(error).__name__}: {error}"), ())
+
+
+def compared(leader: Done, follower: Done, comparator: Comparator, steps: Mapping[int, str]) -> Verdict:
+    """In the order in which a caller would notice: what is asked for, what comes of it, and what led there. `steps` are
+    the steps that expressions belong to (`steps_by_expression`)."""
+    outcomes = comparator.outcomes(leader.outcome, follower.outcome)
+    if isinstance(outcomes, Incomparable) or (isinstance(outcomes, Difference) and outcomes.kind == "fault"):
+        return outcomes
+    for one, other in zip_longest(leader.requests, follower.requests):
+        asked = comparator.requests(one, other)
+        if not isinstance(asked, Same):
+            return asked
+    if not isinstance(outcomes, Same):
+        return outcomes
+    mark = mark_of(leader, follower)
+    if mark is None or outcomes.is_within_tolerance:
+        return outcomes
+    index = index_at(mark, leader, follower)
+    step = None if index is None else steps.get(index)
+    kind = comparator.kind_of(leader.outcome)
+    return Difference("value", "a clause" if step is None else f"step {step}", kind, kind)
+
+
+def mark_of(leader: Done, follower: Done) -> int | None:
+    """The first value on the way in which they differ; None where that of one of them is not known."""
+    is_known = leader.is_observed and follower.is_observed
+    return first_difference(leader.marks, follower.marks) if is_known else None
+
+
+def index_at(mark: int | None, leader: Done, follower: Done) -> int | None:
+    """The expression of a mark, where one of the two has it."""
+    if mark is None:
+        return None
+    return next((done.marks[mark][0] for done in (leader, follower) if mark < len(done.marks)), None)

@@ -1,0 +1,560 @@
+"""The one machine that moves a node over and takes it back: `step(state, event, now)`, pure.
+
+A node rises one mode at a time, where the Wilson bound and the e-process both carry the next one and nothing blocks. It
+falls at once. A divergence takes its path back to being compared, and the node down to the mode that the evidence with
+the divergence in it still carries. What says that the engine cannot be trusted at all (an effect that differs, a fault,
+runs that never end) puts the node into `python_only`, latched until a person releases it. Whoever fell for a reason
+begins the evidence afresh, at a higher price (`evalue`); a pin is no such reason.
+
+Every path that has not shown its agreement is compared before its answer leaves, in whatever mode the node is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from vesper.migration.control import cusum
+from vesper.migration.control.modes import DEFAULT, LADDER, LATCHING, PATH_THRESHOLD, THRESHOLDS, Mode, Reason, is_legal
+from vesper.migration.control.state import (
+    CONTROLLER,
+    LOST_RUNS,
+    MAX_NOISE,
+    MAX_OPEN,
+    MAX_PIN_US,
+    Agreed,
+    Changed,
+    Close,
+    Closed,
+    Decision,
+    Demote,
+    Diverged,
+    EngineFaulted,
+    Enumerated,
+    Event,
+    Forget,
+    Forgotten,
+    Generated,
+    Kill,
+    Latch,
+    Latched,
+    NoiseFound,
+    Noisy,
+    PathDemoted,
+    PathProven,
+    PathState,
+    Pin,
+    PinEnded,
+    PinSet,
+    PinTo,
+    Promote,
+    Refused,
+    Released,
+    Resume,
+    RunLost,
+    Seen,
+    State,
+    Timed,
+    Unknown,
+    Unpin,
+)
+from vesper.migration.statistics import latency, wilson
+from vesper.migration.statistics.confidence import clean_runs_needed, supports
+from vesper.migration.statistics.evalue import EProcess
+from vesper.migration.statistics.evidence import MAX_ENUMERATED, MAX_PATHS, is_too_unknown
+
+Stepped = tuple[State, tuple[Decision, ...]]
+_NEW_PATH = PathState()
+_NO_TIMES = latency.State()
+_NO_SUM = cusum.State()
+
+
+def step(state: State, event: Event, now_us: int) -> Stepped:
+    """What becomes of a node. The decisions are in the order in which they hold; each change of mode is one."""
+    decisions: tuple[Decision, ...] = ()
+    if state.pin is not None and now_us >= state.pin.until_us:
+        state, decisions = _unpinned(state, CONTROLLER, "the time of the pin is over", now_us)
+    state, decided = _applied(state, event, now_us)
+    decisions += decided
+    if not any(isinstance(each, Changed) for each in decisions):
+        state, decided = _risen(state, now_us)
+        decisions += decided
+    return state, decisions
+
+
+def gathered(state: State, times: Sequence[Timed]) -> tuple[State, int]:
+    """The state after the first of these, and how many they are: as `step` with one after the other, where none of them
+    decides anything. There are as many as requests."""
+    after, count = latency.gathered(state.latency, [(each.python_ns, each.direct_ns) for each in times])
+    return replace(state, latency=after) if count else state, count
+
+
+# What anybody may ask of a state.
+
+
+def is_proven(state: State, path: str) -> bool:
+    """Whether a direct answer on the path may leave uncompared, as far as the path is concerned."""
+    if state.is_complete:
+        return not state.open
+    seen = state.paths.get(path)
+    return seen is not None and seen.open == 0 and _is_enough(seen)
+
+
+def has_line(before: State, decision: Decision) -> bool:
+    """Whether a history has a line for a decision, by the state that it was made in. A refusal changed nothing. That a
+    path is compared from now on is said where it is trusted, where it never lost anything and for every divergence that
+    is not open yet: one that is open takes from it, again and again, the little that agreed since the last time."""
+    match decision:
+        case Refused():
+            return False
+        case PathDemoted(path, fingerprint):
+            is_first = before.paths.get(path, _NEW_PATH).attempt == 1
+            return is_first or fingerprint not in before.open or is_proven(before, path)
+        case _:
+            return True
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What stands between a node and its next mode; as a text `7,412 more distinct runs that agree`."""
+
+    what: str
+    count: int | None = None
+
+    def __str__(self) -> str:
+        if self.count is None:
+            return self.what
+        what = self.what
+        if self.count == 1:
+            for many, one in _ONE.items():
+                what = what.replace(many, one)
+        return f"{self.count:,} {what}"
+
+
+_ONE = {"divergences": "divergence", "runs that agree": "run that agrees", "places": "place"}
+"""How `Missing` says many of a thing, and how one of it is said."""
+
+
+def missing(state: State) -> tuple[Missing, ...]:
+    """All that is missing until the next mode; nothing where it would rise, or where there is no higher one."""
+    after = _next(state.mode)
+    if after is None:
+        return ()
+    found = list(_blocks(state))
+    if after in THRESHOLDS and not _carries(state, after):
+        needed = clean_runs_needed(THRESHOLDS[after], state.divergences, state.attempt)
+        found.append(Missing("more distinct runs that agree", needed - state.clean))
+    if after in state.settings.approvals:
+        found.append(Missing(f"the approval of a person for {after.value}"))
+    return tuple(found)
+
+
+def runs_until_change(state: State, path: str, within: int) -> int | None:
+    """After how many clean runs on a path, all of them distinct, something changes; None where not within so many."""
+    if state.mode is Mode.PYTHON_ONLY or (path not in state.paths and len(state.paths) >= MAX_PATHS):
+        return None
+    points = []
+    seen = state.paths.get(path, _NEW_PATH)
+    if not state.is_complete and not seen.open and not _is_enough(seen) and _is_enough(_more(seen, within)):
+        points.append(_path_needs(seen) - seen.clean - seen.generated)
+    after = _next(state.mode)
+    if after in THRESHOLDS and after not in state.settings.approvals:
+        later = replace(state, clean=state.clean + within, compared=state.compared + within)
+        if not _blocks(later) and _carries(later, after):
+            needed = state.unknown * 999 - state.compared
+            if not state.is_complete:
+                needed = max(
+                    needed, clean_runs_needed(THRESHOLDS[after], state.divergences, state.attempt) - state.clean
+                )
+            points.append(max(1, needed))
+    return min(points, default=None)
+
+
+def seen(state: State, *modes: Mode) -> Seen:
+    """The evidence as a record holds it."""
+    runs = state.clean + state.divergences
+    threshold = max((THRESHOLDS[mode] for mode in modes if mode in THRESHOLDS), default=None)
+    log_e = None if threshold is None else EProcess.from_counts(threshold, runs, state.divergences).log()
+    return Seen(
+        state.clean,
+        state.divergences,
+        state.compared,
+        state.unknown,
+        state.attempt,
+        state.is_complete,
+        wilson.lower_bound(runs, state.divergences),
+        log_e,
+    )
+
+
+# What each event does.
+
+
+def _applied(state: State, event: Event, now_us: int) -> Stepped:
+    match event:
+        case Agreed():
+            return _agreed(state, event)
+        case Generated(path, distinct):
+            return _filled(state, path, generated=distinct)
+        case Enumerated():
+            return _enumerated(state, event)
+        case Diverged():
+            return _diverged(state, event, now_us)
+        case Unknown(count):
+            return replace(state, unknown=state.unknown + count), ()
+        case EngineFaulted(what):
+            return _latched(state, Latch(Reason.ENGINE_FAULT, CONTROLLER, what, now_us))
+        case RunLost(execution):
+            return _lost(state, execution, now_us)
+        case Noisy():
+            return _noisy(state, event)
+        case Timed():
+            return _timed(state, event, now_us)
+        case Close():
+            return _closed(state, event)
+        case Promote(who, why):
+            return _promoted(state, event, who, why, now_us)
+        case Demote():
+            return _demoted(state, event, now_us)
+        case PinTo():
+            return _pinned(state, event, now_us)
+        case Unpin(who, why):
+            if state.pin is None:
+                return state, (Refused(event, "there is no pin"),)
+            return _unpinned(state, who, why, now_us)
+        case Kill(who, why):
+            return _latched(state, Latch(Reason.KILL, who, why, now_us))
+        case Resume(who, why):
+            return _resumed(state, event, who, why, now_us)
+        case Forget(who, why):
+            return _forgotten(state, who, why, now_us)
+        case _:
+            return state, ()
+
+
+def _agreed(state: State, event: Agreed) -> Stepped:
+    distinct = event.distinct
+    on_path = event.distinct if event.on_path is None else event.on_path
+    if state.mode is Mode.PYTHON_ONLY or (event.path not in state.paths and len(state.paths) >= MAX_PATHS):
+        distinct = on_path = 0  # a straggler from before the latch, or a path that is not kept
+    after = replace(
+        state,
+        clean=state.clean + distinct,
+        compared=state.compared + event.compared,
+        rate=cusum.agreed(state.rate, state.mode, event.compared),
+    )
+    return _filled(after, event.path, clean=on_path)
+
+
+def _filled(state: State, path: str, clean: int = 0, generated: int = 0) -> Stepped:
+    if state.mode is Mode.PYTHON_ONLY or not clean + generated:
+        return state, ()
+    before = state.paths.get(path)
+    if before is None:
+        if len(state.paths) >= MAX_PATHS:
+            return state, ()
+        before = _NEW_PATH
+    now = replace(before, clean=before.clean + clean, generated=before.generated + generated)
+    after = replace(state, paths={**state.paths, path: now})
+    if is_proven(after, path) and not is_proven(state, path):
+        return after, (PathProven(path, now.clean, now.generated, now.attempt),)
+    return after, ()
+
+
+def _enumerated(state: State, event: Enumerated) -> Stepped:
+    if not 1 <= event.inputs <= MAX_ENUMERATED:
+        return state, (Refused(event, f"a domain of 1 to {MAX_ENUMERATED:,} inputs is complete evidence"),)
+    if state.mode is Mode.PYTHON_ONLY:
+        return state, (Refused(event, "the node is in python_only; evidence is gathered once it is out of it"),)
+    if state.open:
+        return state, (Refused(event, f"{len(state.open)} divergences are open; close them and enumerate again"),)
+    return replace(state, is_complete=True), ()
+
+
+def _diverged(state: State, event: Diverged, now_us: int) -> Stepped:
+    paths, opened = _demoted_path(state, event)
+    is_news = event.fingerprint not in state.open or _has_evidence(state.paths.get(event.path))
+    state = replace(
+        state,
+        clean=max(0, state.clean - event.was_clean),
+        divergences=state.divergences + 1,
+        compared=state.compared + 1,
+        is_complete=False,
+        paths=paths,
+        open=opened,
+        rate=cusum.diverged(state.rate, state.mode),
+    )
+    decisions: tuple[Decision, ...] = ()
+    if event.path in paths and is_news:
+        decisions = (PathDemoted(event.path, event.fingerprint, paths[event.path].attempt),)
+    if event.is_effect:
+        latch = Latch(Reason.EFFECT_MISMATCH, CONTROLLER, f"the effects differ: {event.fingerprint}", now_us)
+        return _and(decisions, _latched(state, latch))
+    if event.fingerprint not in opened:
+        why = f"more than {MAX_OPEN:,} different divergences are open"
+        return _and(decisions, _latched(state, Latch(Reason.TOO_MANY_DIVERGENCES, CONTROLLER, why, now_us)))
+    if state.mode.level <= DEFAULT.level:
+        return state, decisions
+    if cusum.is_alarm(state.rate):
+        why = f"divergences come at {cusum.TIMES} times the rate that {state.mode.value} allows, or faster"
+        return _and(decisions, _fallen(state, DEFAULT, Reason.RATE, CONTROLLER, why, now_us))
+    carried = next(
+        mode for mode in reversed(LADDER[: state.mode.level + 1]) if mode is DEFAULT or _carries(state, mode)
+    )
+    if carried is state.mode:
+        return state, decisions
+    why = f"the evidence does not carry {state.mode.value} with the divergence {event.fingerprint} in it"
+    return _and(decisions, _fallen(state, carried, Reason.DIVERGENCE, CONTROLLER, why, now_us))
+
+
+def _has_evidence(path: PathState | None) -> bool:
+    """Whether a divergence takes anything from the path: an engine that is wrong on every request says so once, and
+    does not fill the history."""
+    return path is None or path.clean + path.generated > 0
+
+
+def _demoted_path(state: State, event: Diverged) -> tuple[Mapping[str, PathState], Mapping[str, str]]:
+    """The paths and the open fingerprints with a divergence in them. A full list of open ones stays as it is."""
+    is_new = event.fingerprint not in state.open
+    is_kept = not is_new or len(state.open) < MAX_OPEN
+    opened = {**state.open, event.fingerprint: event.path} if is_new and is_kept else state.open
+    before = state.paths.get(event.path)
+    if before is None:
+        if len(state.paths) >= MAX_PATHS:
+            return state.paths, opened
+        before = _NEW_PATH
+    now = PathState(attempt=before.attempt + 1, open=before.open + (is_new and is_kept))
+    return {**state.paths, event.path: now}, opened
+
+
+def _lost(state: State, execution: str, now_us: int) -> Stepped:
+    if execution in state.lost:
+        return state, ()
+    lost = (*state.lost, execution)
+    if len(lost) < LOST_RUNS:
+        return replace(state, lost=lost), ()
+    why = f"runs began under the direct engine and never ended: {', '.join(lost)}"
+    return _latched(replace(state, lost=lost), Latch(Reason.LOST_RUNS, CONTROLLER, why, now_us))
+
+
+def _timed(state: State, event: Timed, now_us: int) -> Stepped:
+    before = state.latency
+    state = replace(state, latency=latency.timed(before, event.python_ns, event.direct_ns))
+    if not latency.is_alarm(state.latency):
+        return state, ()
+    for after in (Mode.DUAL_VERIFY, Mode.SHADOW_DIRECT):
+        if is_legal(state.mode, after, Reason.LATENCY):
+            why = f"the direct engine was slower than Python in {latency.BAD_ROUNDS} rounds of {latency.ROUND} runs"
+            why += f"; in the last one {latency.described(before, event.python_ns, event.direct_ns)}"
+            fallen, decisions = _fallen(state, after, Reason.LATENCY, CONTROLLER, why, now_us)
+            # The last round was a bad one: without that it would rise again with the next agreements, and fall again.
+            return replace(fallen, latency=latency.State(bad_rounds=1)), decisions
+    return state, ()  # Python answers here, so nobody waits; it blocks the way up until a round is good
+
+
+def _noisy(state: State, event: Noisy) -> Stepped:
+    """Whoever differs from itself shows nothing by agreeing with another: the node stays where it is."""
+    if event.fingerprint in state.noise or len(state.noise) >= MAX_NOISE:
+        return state, ()
+    after = replace(state, noise={**state.noise, event.fingerprint: event.where})
+    return after, (NoiseFound(event.fingerprint, event.where),)
+
+
+def _closed(state: State, event: Close) -> Stepped:
+    if event.fingerprint in state.noise:
+        noise = {name: where for name, where in state.noise.items() if name != event.fingerprint}
+        return replace(state, noise=noise), (Closed(event.fingerprint, "", event.who, event.why),)
+    path = state.open.get(event.fingerprint)
+    if path is None:
+        return state, (Refused(event, f"there is no open divergence {event.fingerprint!r}"),)
+    left = {name: where for name, where in state.open.items() if name != event.fingerprint}
+    paths = dict(state.paths)
+    if path in paths:
+        paths[path] = replace(paths[path], open=paths[path].open - 1)
+    after = replace(state, open=left, paths=paths)
+    decisions: tuple[Decision, ...] = (Closed(event.fingerprint, path, event.who, event.why),)
+    if is_proven(after, path) and not is_proven(state, path) and path in paths:
+        now = paths[path]
+        decisions += (PathProven(path, now.clean, now.generated, now.attempt),)
+    return after, decisions
+
+
+# What people ask for.
+
+
+def _promoted(state: State, event: Promote, who: str, why: str, now_us: int) -> Stepped:
+    after = _next(state.mode)
+    if after not in THRESHOLDS:
+        reason = "there is no higher mode" if after is None else "the node comes out of python_only by resume or unpin"
+        return state, (Refused(event, reason),)
+    lacking = [each for each in missing(state) if not each.what.startswith("the approval")]
+    if lacking:
+        return state, (Refused(event, f"{after.value} lacks {'; '.join(map(str, lacking))}"),)
+    return _changed(state, after, Reason.PERSON, who, why, now_us)
+
+
+def _demoted(state: State, event: Demote, now_us: int) -> Stepped:
+    if state.mode is Mode.PYTHON_ONLY:
+        return state, (Refused(event, "the node is in python_only, and there is no lower mode"),)
+    if event.mode is Mode.PYTHON_ONLY:
+        return state, (Refused(event, "to stop the direct engine, pin the node to python_only or kill it"),)
+    if event.mode.level >= state.mode.level:
+        return state, (Refused(event, f"the node is in {state.mode.value}, and {event.mode.value} is not lower"),)
+    return _fallen(state, event.mode, Reason.PERSON, event.who, event.why, now_us)
+
+
+def _pinned(state: State, event: PinTo, now_us: int) -> Stepped:
+    if event.mode.level > state.mode.level:
+        why = f"a pin holds a node down; {event.mode.value} is higher than {state.mode.value}, and needs evidence"
+        return state, (Refused(event, why),)
+    if not now_us < event.until_us <= now_us + MAX_PIN_US:
+        return state, (Refused(event, "a pin ends in the future, within 366 days"),)
+    pin = Pin(event.mode, event.until_us, event.who, event.why)
+    state = replace(state, pin=pin)
+    if event.mode is state.mode:
+        return state, (PinSet(pin),)
+    return _and((PinSet(pin),), _changed(state, event.mode, Reason.PIN, event.who, event.why, now_us))
+
+
+def _unpinned(state: State, who: str, why: str, now_us: int) -> Stepped:
+    assert state.pin is not None
+    ended = (PinEnded(state.pin, who, why),)
+    state = replace(state, pin=None)
+    if state.mode is not Mode.PYTHON_ONLY or state.latches:
+        return state, ended
+    return _and(ended, _changed(state, DEFAULT, Reason.UNPINNED, who, why, now_us))
+
+
+def _resumed(state: State, event: Resume, who: str, why: str, now_us: int) -> Stepped:
+    if not state.latches:
+        return state, (Refused(event, "there is no latch to release"),)
+    released = (Released(state.latches, who, why),)
+    state = replace(state, latches=())
+    if state.pin is not None and state.pin.mode is Mode.PYTHON_ONLY:
+        return state, released
+    return _and(released, _changed(state, DEFAULT, Reason.RESUME, who, why, now_us))
+
+
+def _forgotten(state: State, who: str, why: str, now_us: int) -> Stepped:
+    """A node that rose on evidence does not stay there without it. Paths that ever failed keep their price."""
+    gone = (Forgotten(who, why, state.attempt + 1, seen(state, state.mode, state.mode)),)
+    failed = {name for name, each in state.paths.items() if each.attempt > 1 or each.open}
+    if state.mode.level > DEFAULT.level:
+        after, decisions = _and(gone, _fallen(state, DEFAULT, Reason.PERSON, who, why, now_us))
+    else:
+        after, decisions = _fresh(state), gone
+    return replace(after, paths={name: each for name, each in after.paths.items() if name in failed}), decisions
+
+
+# How a mode changes.
+
+
+def _risen(state: State, now_us: int) -> Stepped:
+    after = _next(state.mode)
+    if after not in THRESHOLDS or after in state.settings.approvals or _blocks(state) or not _carries(state, after):
+        return state, ()
+    why = f"the evidence carries {after.value}"
+    return _changed(state, after, Reason.EVIDENCE, CONTROLLER, why, now_us)
+
+
+def _latched(state: State, latch: Latch) -> Stepped:
+    assert latch.reason in LATCHING
+    if any(each.reason is latch.reason for each in state.latches):
+        return state, ()
+    state = replace(state, latches=(*state.latches, latch))
+    if state.mode is Mode.PYTHON_ONLY:
+        return _fresh(state), (Latched(latch),)
+    fallen = _fallen(state, Mode.PYTHON_ONLY, latch.reason, latch.who, latch.why, latch.at_us)
+    return _and((Latched(latch),), fallen)
+
+
+def _fallen(state: State, after: Mode, reason: Reason, who: str, why: str, now_us: int) -> Stepped:
+    """A change downwards for a reason that the evidence so far does not outlive."""
+    state_after, (changed,) = _changed(state, after, reason, who, why, now_us)
+    assert isinstance(changed, Changed)
+    state_after = _fresh(state_after)
+    return state_after, (replace(changed, attempt=state_after.attempt),)
+
+
+def _fresh(state: State) -> State:
+    """Evidence from zero, at the next attempt, of the node and of each path. What is open stays open."""
+    return replace(
+        state,
+        attempt=state.attempt + 1,
+        clean=0,
+        divergences=0,
+        compared=0,
+        unknown=0,
+        is_complete=False,
+        paths={name: PathState(attempt=each.attempt + 1, open=each.open) for name, each in state.paths.items()},
+        lost=(),
+        rate=_NO_SUM,
+        latency=_NO_TIMES,
+    )
+
+
+def _changed(state: State, after: Mode, reason: Reason, who: str, why: str, now_us: int) -> Stepped:
+    before = state.mode
+    if not is_legal(before, after, reason):
+        raise AssertionError(f"no {reason.value} leads from {before.value} to {after.value}")
+    record = Changed(before, after, reason, who, why, now_us, state.attempt, seen(state, before, after))
+    return replace(state, mode=after), (record,)
+
+
+_TOO_UNKNOWN = Missing("fewer comparisons that come to nothing: over 0.1 % do")
+
+
+def _blocks(state: State) -> tuple[Missing, ...]:
+    """What blocks every promotion, whatever the evidence says."""
+    found = []
+    if state.latches:
+        found.append(Missing("the release of its latch by a person"))
+    if state.pin is not None:
+        found.append(Missing("the end of its pin"))
+    if state.open:
+        found.append(Missing("open divergences to be closed", len(state.open)))
+    if state.noise:
+        found.append(Missing("places to be closed in which an engine differs from itself", len(state.noise)))
+    if is_too_unknown(state.compared, state.unknown):
+        found.append(_TOO_UNKNOWN)
+    if state.latency.bad_rounds:
+        found.append(Missing("a round in which the direct engine is not slower than Python"))
+    return tuple(found)
+
+
+def _carries(state: State, mode: Mode) -> bool:
+    if state.is_complete:
+        return True
+    threshold = THRESHOLDS[mode]
+    runs = state.clean + state.divergences
+    if not wilson.is_at_least(runs, state.divergences, threshold):
+        return False
+    if state.divergences > _FEW:
+        return supports(threshold, state.clean, state.divergences, state.attempt)
+    return state.clean >= clean_runs_needed(threshold, state.divergences, state.attempt)
+
+
+_FEW = 100
+"""Up to so many divergences the number of runs that outweighs them is looked up; it is the same answer, sooner."""
+
+
+def _path_needs(path: PathState) -> int:
+    """A path's divergences begin its evidence afresh, so there are none in it."""
+    return clean_runs_needed(PATH_THRESHOLD, 0, path.attempt)
+
+
+def _is_enough(path: PathState) -> bool:
+    runs = path.clean + path.generated
+    return wilson.is_at_least(runs, 0, PATH_THRESHOLD) and runs >= _path_needs(path)
+
+
+def _more(path: PathState, runs: int) -> PathState:
+    return replace(path, clean=path.clean + runs)
+
+
+def _next(mode: Mode) -> Mode | None:
+    return LADDER[mode.level + 1] if mode.level + 1 < len(LADDER) else None
+
+
+def _and(first: tuple[Decision, ...], then: Stepped) -> Stepped:
+    return then[0], first + then[1]

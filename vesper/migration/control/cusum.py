@@ -1,0 +1,56 @@
+"""A watch over the rate of divergences: how much more likely lately a tenfold rate is than the one the mode allows.
+
+The sum rises by ln 10 with a divergence, falls a little with an agreement and never below zero, so that a long good
+past does not hide a bad hour. Three divergences close together give the alarm, on whatever paths they are. The numbers
+are whole, in units of 10⁻³⁰, so counting at once and one by one come to the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from vesper.migration.control.modes import THRESHOLDS, Mode
+
+TIMES = 10
+"""The rate that the watch is for, in multiples of the one that the mode allows."""
+_UNIT = 10**30
+ALARM = Fraction(13, 2) * _UNIT
+"""Between two and three times ln 10."""
+_EXACT = Context(prec=50)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    sum: int = 0
+
+
+@lru_cache(maxsize=8)
+def _steps(mode: Mode) -> tuple[int, int] | None:
+    """What an agreement takes and what a divergence adds; none in modes that no watch could demote."""
+    if mode not in THRESHOLDS:
+        return None
+    allowed = 1 - THRESHOLDS[mode]
+    feared = min(allowed * TIMES, Fraction(1, 2))
+    return -_log((1 - feared) / (1 - allowed)), _log(feared / allowed)
+
+
+def _log(value: Fraction) -> int:
+    exact = _EXACT.ln(_EXACT.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    return int(_EXACT.multiply(exact, Decimal(_UNIT)).to_integral_value(rounding=ROUND_FLOOR))
+
+
+def agreed(state: State, mode: Mode, runs: int) -> State:
+    by = _steps(mode)
+    return state if by is None or state.sum == 0 else State(max(0, state.sum - runs * by[0]))
+
+
+def diverged(state: State, mode: Mode) -> State:
+    by = _steps(mode)
+    return state if by is None else State(state.sum + by[1])
+
+
+def is_alarm(state: State) -> bool:
+    return state.sum >= ALARM

@@ -1,0 +1,277 @@
+"""An existing function as the leader: a node is shadowed behind it, gathers the same evidence, and takes over.
+
+The function is what its callers know: it is called as it always was, with what they gave, and what it gives back or
+raises is theirs, until the node has shown that it answers the same. From then on outputs come from the node; what is no
+outputs (an error, a refusal) still comes from the function, because its callers know its exceptions and not ours.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from vesper.compiler import Compiled
+from vesper.engines.engine import Done, Execution, Limits, Observer, Program, PureExecution
+from vesper.engines.outcome import Failed, Outcome, Returned
+from vesper.host.sizes import size_of
+from vesper.migration.compare.comparator import Comparator, Same, Verdict
+from vesper.migration.compare.noise import checked
+from vesper.migration.compare.paths import path_name
+from vesper.migration.compare.reports import Agreement, Difference, Fault, Lost, Report
+from vesper.migration.compare.transcript import Transcript
+from vesper.migration.control.modes import Mode
+from vesper.migration.router.node_state import Live
+from vesper.migration.router.router import Chooser, Keyed, Rules
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram
+from vesper.migration.shadow.recorded_program import transcript_of
+from vesper.migration.shadow.shadow_queue import Followers, Following
+from vesper.migration.shadow.shadow_run import follow_transcript
+from vesper.values.types import OptionalOf
+from vesper.values.vesper_error import VesperError
+from vesper.verify.differential.against import identity_of
+
+_log = logging.getLogger("vesper.migration")
+
+
+class CannotAdopt(VesperError, ValueError):
+    """The node cannot stand beside a function; the message says why."""
+
+
+def check_adoptable(compiled: Compiled) -> None:
+    """Refuses nodes whose effects would be performed besides those of the function."""
+    node = compiled.node
+    if not node.is_pure():
+        raise CannotAdopt(
+            f"{node.node_id} asks for effects, and the function performs its own: both would happen. Adopt the part "
+            "that decides, as a node without effects"
+        )
+    if node.type != "function":
+        raise CannotAdopt(f"{node.node_id} may ask for the time at which it starts, which a function is not told")
+
+
+def check_function(function: Callable[..., object], compiled: Compiled) -> None:
+    """Refuses functions that could never be compared with the node: their callers would be answered, and nothing would
+    be learnt. One that does not say what it takes is believed."""
+    node, name = compiled.node.node_id, getattr(function, "__name__", repr(function))
+    if not callable(function):
+        raise CannotAdopt(f"{name} cannot be called: name the function that {node} is to stand behind")
+    if inspect.iscoroutinefunction(function):
+        raise CannotAdopt(
+            f"{name} is a coroutine function: it gives back what is to be awaited, and no outputs of {node}. Adopt the "
+            "function in it that decides"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise CannotAdopt(
+            f"{name} is a generator function: it gives back what is to be iterated, and no outputs of {node}. Adopt "
+            "the function in it that decides"
+        )
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return
+    inputs = [each.name for each in compiled.node.inputs]
+    takes = {each.name for each in parameters}
+    if not any(each.kind is each.VAR_KEYWORD for each in parameters):
+        required = [
+            each for each in compiled.node.inputs if each.default is None and not isinstance(each.type, OptionalOf)
+        ]
+        _refuse(name, "does not take", [each.name for each in required if each.name not in takes], node, inputs)
+    kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    needed = [each.name for each in parameters if each.kind not in kinds and each.default is each.empty]
+    _refuse(name, "cannot be called without", [each for each in needed if each not in inputs], node, inputs)
+
+
+def _refuse(function: str, what: str, names: Sequence[str], node: str, inputs: Sequence[str]) -> None:
+    if names:
+        listed, expected = (", ".join(f"`{each}`" for each in some) for some in (names, inputs))
+        raise CannotAdopt(
+            f"{function} {what} {listed}, and {node} takes {expected}: the two are given the same, by the names of the "
+            "function's parameters. Put a function around it that has these"
+        )
+
+
+def function_name(function: Callable[..., object]) -> str:
+    """What the function is, for the epoch: its name, and its text where there is one. Another text is another
+    function, and the evidence begins anew."""
+    name = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', repr(type(function)))}"
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):
+        text = ""
+    return f"{name}#{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+class FunctionCall:
+    """One call of the function: what it gave back or raised is kept for its caller."""
+
+    def __init__(self, function: Callable[..., Any], answers: Program) -> None:
+        self._function = function
+        self._answers = answers
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def __call__(self, inputs: Mapping[str, object]) -> Outcome:
+        try:
+            self.result = self._function(**inputs)
+        except Exception as error:  # noqa: BLE001  # whatever it is goes to who called
+            self.error = error
+            return Failed(type(error).__name__, None)
+        try:
+            read = self._answers.call(dict(self.result)) if isinstance(self.result, Mapping) else None
+        except Exception:  # noqa: BLE001  # the function has done its work: what cannot be read is its caller's all the same
+            read = None
+        return read if isinstance(read, Returned) else Failed("no_outputs", None)
+
+
+class FunctionProgram:
+    """The function in the place of an engine, for whoever runs again what was kept. It is called each time, with what
+    nobody else holds: it may change what it is given."""
+
+    def __init__(self, function: Callable[..., Any], compiled: Compiled) -> None:
+        self._function = function
+        self._answers = answers_of(compiled)
+        self.semantic_hash = compiled.semantic_hash
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        return FunctionCall(self._function, self._answers)(copy.deepcopy(dict(inputs)))
+
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+        is_traced: bool = True,
+    ) -> Execution:
+        return PureExecution(lambda: Done(self.call(inputs), (), is_observed=False))
+
+
+class FunctionComparator(Comparator):
+    """Outputs exactly (or within tolerances); of what is no outputs only that there are none: a function has its own
+    words for why."""
+
+    def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
+        if isinstance(leader, Returned) and isinstance(follower, Returned):
+            return super().outcomes(leader, follower)
+        if isinstance(leader, Returned) or isinstance(follower, Returned):
+            return Difference("outcome", "whether there is an answer", _said(leader), _said(follower))
+        return Same()
+
+
+def _said(outcome: Outcome) -> str:
+    return f"failed {outcome.code}" if isinstance(outcome, Failed) else outcome.kind
+
+
+def answers_of(compiled: Compiled) -> Program:
+    """Reads what a function gives back as outputs of the node."""
+    return identity_of([(each.name, each.type, None) for each in compiled.node.outputs])
+
+
+class AdoptedProgram:
+    """A node behind a function. The function is called beside, as its callers call it."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        direct: PathedProgram,
+        live: Live,
+        comparator: FunctionComparator,
+        followers: Followers,
+        keyed: Keyed,
+        rules: Rules,
+    ) -> None:
+        self._compiled = compiled
+        self._direct = direct
+        self.live = live
+        self._comparator = comparator
+        self._followers = followers
+        self._keyed = keyed
+        self._rules = rules
+        self.chooser = Chooser(compiled.node.node_id, rules, keyed, followers)
+
+    def call(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
+        """What the node answers in the place of the function; None where the function was called, and its answer
+        stands."""
+        mode = self.live.local.mode
+        if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
+            return self._alone(function, inputs)
+        is_followed = self.chooser.is_followed(mode)
+        given = transcript_of(inputs, None, (), Returned({})) if is_followed else None
+        self.live.served(mode, "python")
+        begun = time.perf_counter_ns()
+        outcome = function(inputs)
+        took_ns = time.perf_counter_ns() - begun
+        if given is not None:
+            self._learn(lambda: self._put(given, outcome, took_ns))
+        return None
+
+    def _put(self, given: Transcript | Lost, outcome: Outcome, took_ns: int) -> None:
+        if isinstance(given, Lost):
+            self.live.report(given)
+            return
+        transcript = replace(given, outcome=outcome)
+        size = size_of(transcript.inputs)
+        self._followers.put(Following(lambda: self._follow(transcript, took_ns), self.live.report, size))
+
+    def _learn(self, work: Callable[[], None]) -> None:
+        """The function has done its work: whatever goes wrong after that is nothing for its caller."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001  # see above
+            name = self._compiled.node.node_id
+            _log.error("%s: what the function came to could not be compared: %s", name, type(error).__name__)
+
+    def _alone(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
+        """The outputs of the node, where their path is trusted. Anything else is for the function, and compared."""
+        mode = self.live.local.mode
+        given = transcript_of(inputs, None, (), Returned({}))
+        side = DirectSide(
+            self._direct, self._keyed.key, inputs, None, None, self._rules.deadline,
+            is_sensitive=self._rules.is_sensitive,
+        )  # fmt: skip
+        step = side.call()
+        outcome = step.outcome if isinstance(step, Done) else None
+        if isinstance(outcome, Returned) and self.live.trusts(path_name(side.points, (), outcome)):
+            self.live.served(mode, "direct")
+            return outcome
+        self.live.served(mode, "python")
+        begun = time.perf_counter_ns()
+        answer = function(inputs)
+        took_ns = time.perf_counter_ns() - begun
+        self._learn(lambda: self._compare(step, given, answer, took_ns))
+        return None
+
+    def _compare(self, step: Done | Broke, given: Transcript | Lost, answer: Outcome, took_ns: int) -> None:
+        report: Report | None
+        if isinstance(step, Broke):
+            # It is not asked a second time: the caller has waited for it once. Where all workers are busy it was not
+            # asked at all, and nothing is learnt.
+            transcript = None if isinstance(given, Lost) else replace(given, outcome=answer)
+            report = Fault(step.what, transcript) if step.is_fault else None
+        else:
+            report = given if isinstance(given, Lost) else self._follow(replace(given, outcome=answer), took_ns)
+        if report is not None:
+            self.live.report(report)
+
+    def _follow(self, transcript: Transcript, python_ns: int) -> Report | None:
+        """The node alone is run twice now and then: the function may do things that must not happen again."""
+        report = checked(
+            lambda: follow_transcript(
+                self._direct,
+                transcript,
+                self._comparator,
+                self._keyed.key,
+                deadline=self._rules.deadline,
+                is_plain=True,
+                is_sensitive=self._rules.is_sensitive,
+            ),
+            transcript,
+        )
+        return replace(report, python_ns=python_ns) if isinstance(report, Agreement) else report

@@ -1,0 +1,249 @@
+"""What is done for a routed node beside its traffic, in threads and processes that no caller waits for.
+
+- Executions that agreed are run again on both engines, traced, in the helper process: outcomes and requests were
+  compared before; now every value on the way and every condition is. A path is looked at closely while it is new, and
+  now and then after that.
+- A few of them are kept, and tried again when the node means something else (`carry`).
+- A node with few inputs is run on all of them (`enumeration`).
+- The evidence of definitions that are long gone is taken out of the store (`pruning`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from vesper.compiler import Compiled
+from vesper.config.migration import Tolerance
+from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
+from vesper.migration.compare.transcript import Transcript
+from vesper.migration.control.modes import Mode
+from vesper.migration.control.state import CONTROLLER, Enumerated, Forget
+from vesper.migration.router import evidence_replay as carry
+from vesper.migration.router.node_state import Live, now_us
+from vesper.migration.stores.pruning import prune
+from vesper.migration.stores.reservoir import Reservoir
+from vesper.migration.stores.store import Store, StoreError
+from vesper.migration.workers.enumeration import NotEnumerable, Position, domain_of, enumerate_all
+from vesper.migration.workers.helper import Answer, Helper, Known
+
+_log = logging.getLogger("vesper.migration")
+_CLOSELY = 64
+"""Executions of a new path that are run again, in each process."""
+_LATER = 0.005
+"""The share of those after that."""
+_MOST_NAMES = 10_000
+_AGAIN = 0.5
+"""Seconds until a helper that has enough to do is asked again."""
+
+
+class Tending:
+    """One node."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        live: Live,
+        store: Store,
+        helper: Helper,
+        key: Callable[[], bytes],
+        folder: Path,
+        is_sensitive: bool,
+        tolerances: tuple[Tolerance, ...] = (),
+        is_adopted: bool = False,
+        redact: Callable[[str], str] | None = None,
+        retention: float | None = None,
+    ) -> None:
+        """`is_adopted`: the reference is somebody's function, which no helper can run. `retention`: for how many
+        seconds the evidence of old definitions stays; for ever, where there is none."""
+        self._compiled = compiled
+        self._live = live
+        self._store = store
+        self._helper = helper
+        self._key = key
+        self._folder = folder
+        self._is_adopted = is_adopted
+        self._retention = retention
+        self._known = Known.of(compiled, tolerances)
+        self._reservoir = Reservoir(live.key, is_sensitive or is_adopted, redact)
+        self._looked_at: dict[str, int] = {}
+        self._draw = random.Random().random
+        self._begun_with = b""
+        """The key of the store that the node was last enumerated for."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._is_closing = False
+        self._ends: SimpleQueue[None] = SimpleQueue()
+        """Something is put there when it closes: that needs no lock, which a signal handler could strike on."""
+        self._has_said = False
+        self._threads: list[threading.Thread] = []
+
+    # -- executions that agreed -------------------------------------------------------------------
+
+    def agreed(self, report: Agreement, transcript: Transcript, is_chosen: bool = False) -> None:
+        """Any thread; costs a look at a number, for most. `is_chosen`: somebody has drawn already."""
+        if self._is_adopted:
+            return
+        name = report.note.name
+        self._reservoir.offer(name, report.fingerprint, transcript)
+        count = self._looked_at.get(name, 0)
+        if count >= _CLOSELY and not is_chosen and self._draw() >= _LATER:
+            return
+        if count or len(self._looked_at) < _MOST_NAMES:
+            self._looked_at[name] = count + 1
+        self._helper.rerun(self._known, transcript, self._key(), then=self._looked)
+
+    def _looked(self, answer: Answer) -> None:
+        """It was counted as agreement when it was compared; only what takes that back is news."""
+        try:
+            report = answer.result()
+        except CancelledError:
+            return
+        if isinstance(report, Disagreement | Fault):
+            self._live.report(report)
+
+    def flush(self) -> None:
+        """Keeps what waits to be kept. Raises `StoreError`."""
+        self._reservoir.flush(self._store, now_us())
+
+    # -- once, when a node begins, or its store is another ----------------------------------------
+
+    def begin(self) -> None:
+        """Starts what is done once, in the background: in one of the processes that share the folder or the store."""
+        if self._is_adopted:
+            return
+        self._begun_with = self._key()
+        self._start_enumeration()
+        self._start("carry", self._carry, "running executions of the last definition again")
+        if self._retention is not None:
+            self._start("prune", self._prune, "removing the evidence of old definitions")
+
+    def look(self) -> None:
+        """A store that was replaced does not know that all inputs were run, and traffic cannot show it: they are fewer
+        than it would take. So they are run again, once the node is where evidence counts."""
+        key, state = self._key(), self._live.state
+        if self._is_adopted or self._is_closing or key == self._begun_with:
+            return
+        if not self._begun_with:
+            self._begun_with = key  # the store was away when it began; what was started then is told to this one
+        elif not state.is_complete and state.mode is not Mode.PYTHON_ONLY:
+            self._begun_with = key
+            self._start_enumeration()
+
+    def _start_enumeration(self) -> None:
+        self._start("enumeration", self._enumerate, "running all inputs that there can be")
+
+    def _start(self, name: str, work: Callable[[], None], what: str) -> None:
+        def guarded() -> None:
+            try:
+                work()
+            except (StoreError, OSError) as error:
+                _log.warning("%s: %s has to wait for the next start: %s", self._live.key.node, what, error)
+
+        thread = threading.Thread(target=guarded, name=f"vesper-{name}", daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _enumerate(self) -> None:
+        if not self._compiled.node.is_pure() or self._live.state.is_complete:
+            return
+        try:
+            domain = domain_of(self._compiled)
+        except NotEnumerable:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{self._live.key.node}.enumerated"
+        with path.with_suffix(".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return  # another process does it
+            found = enumerate_all(
+                domain, self._live.key.epoch, self._part, Position(path), is_stopped=lambda: self._is_closing
+            )
+        if isinstance(found, Enumerated):
+            self._live.enumerated(found)
+        elif found is not None and not isinstance(found, Lost):
+            self._live.report(found)
+
+    def _part(self, start: int, count: int) -> Report | None:
+        """Where the helper takes nothing now, traffic goes first, and this waits for its turn; where it takes nothing
+        any more, nobody asks again."""
+        while (answer := self._helper.enumerate_part(self._known, start, count, self._key())) is None:
+            if self._is_ending():
+                return Lost("the helper process was closed, or died too often")
+            with suppress(Empty):
+                self._ends.get(timeout=_AGAIN)
+        return self._waited(answer)
+
+    def _carry(self) -> None:
+        source = carry.older_epoch(self._store, self._live.key)
+        if source is None or not carry.claim(self._store, self._live.key, f"pid {os.getpid()}", source):
+            return
+        found = carry.carry(self._store, source, self._rerun, is_stopped=self._is_ending)
+        is_left = self._is_ending()
+        self._live.carried(found.agreed, found.paths, 0 if is_left else found.lost)
+        for report in found.disagreements:
+            self._live.report(report)
+        if is_left:
+            carry.leave(self._store, self._live.key)
+            why = "the helper process died too often" if self._helper.is_given_up else "this process ends"
+            _log.info(
+                "%s: %d executions of the last definition agreed under this one; %s, and the next one runs the others",
+                self._live.key.node, found.count, why,
+            )  # fmt: skip
+            return
+        _log.info(
+            "%s: %d executions of the last definition were run again under this one: %d agreed, %d do not apply",
+            self._live.key.node, found.count + found.unfit + found.lost, found.count, found.unfit,
+        )  # fmt: skip
+
+    def _prune(self) -> None:
+        """Where several processes start at a time, each epoch goes once."""
+        assert self._retention is not None
+        event = Forget(CONTROLLER, "a later definition has long taken its place")
+        gone = prune(
+            self._store, self._live.state.settings, now_us(), round(self._retention * 1_000_000), event,
+            self._live.key.node, is_stopped=lambda: self._is_closing,
+        )  # fmt: skip
+        if gone:
+            _log.info("%s: the evidence of %d old definitions is gone", self._live.key.node, len(gone))
+
+    def _is_ending(self) -> bool:
+        """The helper is closed first: from then on nothing is run any more, and that says nothing about the node."""
+        if self._helper.is_given_up and not self._has_said:
+            self._has_said = True
+            _log.warning("%s: no more is run again beside its traffic: the helper died too often", self._live.key.node)
+        return self._is_closing or self._helper.is_closed or self._helper.is_given_up
+
+    def _rerun(self, transcript: Transcript) -> Report | None:
+        answer = self._helper.rerun(self._known, transcript, self._key(), is_recorded=False)
+        return None if answer is None else self._waited(answer)  # what is not admitted is no comparison
+
+    def _waited(self, answer: Answer) -> Report | None:
+        """What the helper says."""
+        try:
+            return answer.result()
+        except CancelledError:
+            return Lost("the helper process was closed")
+
+    def close(self) -> None:
+        """The helper must be closed before: whoever waits for it comes back then."""
+        self._is_closing = True
+        self._ends.put(None)
+        for thread in self._threads:
+            thread.join(10)
+
+    def after_fork(self) -> None:
+        """The parent may have been closing it: that is no end of this process."""
+        self._reservoir.after_fork()
+        self._begin()

@@ -1,0 +1,503 @@
+"""A node as one process routes it: where it stands, what it saw since it last told the store.
+
+`local` is what a request looks at: one attribute, replaced as a whole. Whoever compared two executions reports here;
+agreements are gathered and told to the store now and then, everything else is spooled and told at once. What takes
+trust away holds in this process at once, whatever the store does.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from vesper.compiler import Compiled
+from vesper.migration.compare.divergence import MAX_EXEMPLARS, Divergence
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
+from vesper.migration.control.controller import is_proven
+from vesper.migration.control.modes import LADDER, Mode
+from vesper.migration.control.state import Enumerated, PathState, RunLost, State, Timed, Unknown
+from vesper.migration.router.unsaved_findings import Nowhere
+from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath
+
+_log = logging.getLogger("vesper.migration")
+_MOST_PENDING = 200_000
+"""Fingerprints that wait for the store. Those beyond are let go, which only understates."""
+_MOST_TIMES = 2_000
+_MOST_UNITED = 500
+"""Divergences and faults that are told in one transaction."""
+_NEW_PATH = PathState()
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """What this process knows of the node's mode and paths."""
+
+    mode: Mode
+    proven: frozenset[str] = frozenset()
+    prefixes: frozenset[str] = frozenset()
+    points: frozenset[bytes] = frozenset()
+    """Of proven paths without requests that returned: for a look before anything is hashed."""
+    is_complete: bool = False
+    version: int = -1
+    attempt: int = 1
+    """Of the node; with another one all evidence begins afresh."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """What is told in one batch, as it was taken out."""
+
+    number: int
+    attempt: int
+    begun: Mapping[str, PathState]
+    """The paths as they were known when gathering began."""
+    agreed: dict[str, set[int]]
+    compared: dict[str, int]
+    unknown: int
+    times: list[Timed]
+    notes: dict[str, PathNote]
+    served: dict[str, int]
+
+
+class Live:
+    """Implements `reports.Watch`."""
+
+    def __init__(
+        self,
+        key: NodeKey,
+        compiled: Compiled,
+        process: str,
+        most: Mode,
+        spool: Callable[[NodeKey, Batch, bool], None],
+        wake: Callable[[], None],
+        divergence_of: Callable[[Disagreement | Fault], Happened],
+    ) -> None:
+        self.key = key
+        self.compiled = compiled
+        self.local = Local(Mode.SHADOW_DIRECT)
+        self.listeners: list[Callable[[Local], None]] = []
+        """Told of `local` whenever it was made anew, before anybody else acts on it."""
+        self.witnesses: list[Callable[[Divergence], None]] = []
+        """Told of every divergence and fault that this process found."""
+        self._process = process
+        self._most = most
+        self._spool = spool
+        self._wake = wake
+        self._divergence_of = divergence_of
+        self._known: dict[str, PathNote] = {}
+        """Every path that the store has a note of."""
+        self._demoted: set[str] = set()
+        """Paths that lost their trust here, until the store says so too."""
+        self._is_stopped = False
+        """Nothing runs on the direct engine here, until the store says so too."""
+        self._held = False
+        """The store has been away for too long."""
+        self._killed = False
+        self._state = State(key.node, key.epoch)
+        self._version = -1
+        self._attempt = self._state.attempt
+        """In which agreements are gathered."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()
+        """Of what was seen. Held for moments: callers of the node wait for it. A signal handler that calls the node
+        comes here while its thread has it: so whatever is taken out is taken in one step, and so is each number."""
+        self._standing = threading.RLock()
+        """Of where the node stands, so that what the store said does not undo what was found since. Taken first."""
+        self._looks = 0
+        """How often something was found, or `local` made anew."""
+        self._finding = 0
+        """How much was found that is not among what waits yet."""
+        self._number = 0
+        self._begun = self._state.paths
+        """As the store had said when what is gathered now began: what agreed before it was known that a path begins
+        afresh is no evidence of its new attempt. What others gathered and hand over was seen after that, too."""
+        self._agreed: dict[str, set[int]] = {}
+        self._compared: dict[str, int] = {}
+        self._pending = 0
+        self._unknown = 0
+        self._times: list[Timed] = []
+        self._notes: dict[str, PathNote] = {}
+        self._urgent: list[Batch] = []
+        self._waiting: Counter[tuple[str, str]] = Counter()
+        """Of the divergences that the store does not have yet, how many are of a kind."""
+        self._sending: list[Batch] = []
+        """What the store is being told: the same until it has it."""
+        self.nowhere = Nowhere(self.key.node)
+        """While anything is there, nobody trusts the node here."""
+        self._served: dict[str, int] = {}
+
+    def after_fork(self, process: str) -> None:
+        """A child counts for itself; what the parent has not told yet, the parent tells."""
+        self._process = process
+        self._begin()
+        with self._standing:
+            self._look()  # the parent may have been in the middle of telling it
+
+    def listen(self, tell: Callable[[Local], None]) -> None:
+        """From now on it is told of `local`, first of the one of now: in one step, so that nobody is told of what holds
+        no more after what holds. It may not report anything."""
+        with self._standing:
+            self.listeners.append(tell)
+            while True:
+                looks = self._looks
+                tell(self.local)
+                if looks == self._looks:
+                    return
+
+    # -- what a request asks ----------------------------------------------------------------------
+
+    def trusts(self, path: str) -> bool:
+        local = self.local
+        return path in local.proven or (local.is_complete and path not in self._demoted)
+
+    def trusts_prefix(self, name: str) -> bool:
+        return name in self.local.prefixes
+
+    def served(self, mode: Mode, engine: str, count: int = 1) -> None:
+        """Counts requests for the totals of traffic."""
+        name = f"{mode.value}/{engine}"
+        self._served[name] = self._served.get(name, 0) + count  # a lost count between threads moves a share by nothing
+
+    # -- what was seen ----------------------------------------------------------------------------
+
+    def report(self, report: Report) -> None:
+        match report:
+            case Agreement():
+                self._agree(report)
+            case Lost():
+                self.lost(1)
+            case Disagreement() | Fault():
+                self._trouble(report)
+
+    def agree_many(self, note: PathNote, fingerprints: Iterable[int], compared: int) -> None:
+        """Agreements that somebody else has gathered."""
+        name = note.name
+        with self._lock:
+            self._count(name, note, fingerprints, compared)
+
+    def time(self, python_ns: int | None, direct_ns: int | None) -> None:
+        with self._lock:
+            self._time(python_ns, direct_ns)
+
+    def lost(self, count: int) -> None:
+        """So many comparisons came to nothing."""
+        with self._lock:
+            self._unknown += count
+
+    def hurry(self) -> None:
+        """Somebody has what may be a difference, and is not to look at it himself: the thread comes round at once."""
+        self._wake()
+
+    def lost_run(self, execution: str) -> None:
+        """A run under the direct engine never ended."""
+        self._urge(Happened(RunLost(execution)), {})
+
+    def enumerated(self, event: Enumerated) -> None:
+        """All inputs were run, and both engines agreed on each."""
+        self._urge(Happened(event), {})
+
+    def carried(self, agreed: Mapping[str, set[int]], paths: Mapping[str, str], lost: int) -> None:
+        """Executions of the last definition that agreed under this one, by their paths here."""
+        with self._lock:
+            for name, fingerprints in agreed.items():
+                self._count(name, PathNote.from_text(paths[name]), fingerprints, len(fingerprints))
+            self._unknown += lost
+
+    def _agree(self, report: Agreement) -> None:
+        name = report.note.name
+        with self._lock:
+            self._count(name, report.note, (report.fingerprint,), 1)
+            self._time(report.python_ns, report.direct_ns)
+
+    def _count(self, name: str, note: PathNote, fingerprints: Iterable[int], compared: int) -> None:
+        seen = self._agreed.setdefault(name, set())
+        before = len(seen)
+        if self._pending < _MOST_PENDING:
+            seen.update(fingerprints)
+        self._pending += len(seen) - before
+        self._compared[name] = self._compared.get(name, 0) + compared
+        known = self._known.get(name) or self._notes.get(name)
+        if known is None or not set(note.prefixes) <= set(known.prefixes):
+            merged = (*(known.prefixes if known else ()), *note.prefixes)
+            self._notes[name] = replace(note, prefixes=tuple(dict.fromkeys(merged)))
+
+    def _time(self, python_ns: int | None, direct_ns: int | None) -> None:
+        if (python_ns is not None or direct_ns is not None) and len(self._times) < _MOST_TIMES:
+            self._times.append(Timed(python_ns, direct_ns))
+
+    def _trouble(self, report: Disagreement | Fault) -> None:
+        """Trust is taken away here at once; then it is written down; then the store is told. Where that fails, trust
+        does not come back in this process."""
+        with self._standing:
+            self._finding += 1
+            self._looks += 1
+            if self._takes_trust(report):
+                self._look()
+        try:
+            happened = self._divergence_of(report)
+        except Exception as error:  # noqa: BLE001  # what cannot be described was found all the same
+            _log.exception("%s: what was found cannot be described", self.key.node)
+            report = Fault(f"what was found cannot be described: {type(error).__name__}")
+            happened = self._divergence_of(report)
+        if happened.divergence is not None:
+            for tell in self.witnesses:
+                tell(happened.divergence)
+        note = report.note if isinstance(report, Disagreement) else None
+        self._urge(happened, {} if note is None else {note.name: note.to_text()}, found=1)
+
+    def _takes_trust(self, report: Disagreement | Fault) -> bool:
+        """False where there was none any more."""
+        if isinstance(report, Disagreement) and not report.difference.is_effect:
+            path = "" if report.note is None else report.note.name
+            if report.difference.kind == "noise" or path in self._demoted:
+                return False
+            self._demoted.add(path)
+            return True
+        was_stopped, self._is_stopped = self._is_stopped, True
+        return not was_stopped
+
+    def _urge(self, happened: Happened, paths: Mapping[str, str], found: int = 0) -> None:
+        """A flood of one divergence must not be one of exemplars and of syncs, for which callers wait: while others of
+        its kind wait for the store, one more is only written."""
+        kept, before = happened.divergence, 0
+        with self._lock:
+            if kept is not None:
+                before = self._waiting[kept.fingerprint, kept.path]
+                self._waiting[kept.fingerprint, kept.path] += 1
+                if before >= MAX_EXEMPLARS:
+                    happened = replace(happened, divergence=replace(kept, exemplars=()))
+            while True:
+                number = self._number + 1
+                batch = self._batch(number, happened=(happened,), paths=paths)
+                if self._number + 1 == number:  # otherwise a signal handler has told of something under it
+                    self._number = number
+                    self._urgent.append(batch)
+                    break
+        with self._standing:
+            self._finding -= found
+        try:
+            self._spool(self.key, batch, before == 0)
+        except OSError as error:
+            if isinstance(happened.event, Enumerated):  # no trouble, and to be found again
+                _log.warning("%s: that all inputs were run is told to the store alone: %s", self.key.node, error)
+            else:
+                self._is_nowhere(batch.number)
+                self.nowhere.say(kept, error)
+        self._wake()
+
+    def _is_nowhere(self, number: int) -> None:
+        with self._lock:
+            if any(each.number >= number for each in (*self._urgent, *self._sending)):
+                self.nowhere.add(number)  # otherwise the store was as quick
+        with self._standing:
+            self._look()
+
+    def let_go(self) -> None:
+        """Agreements that were gathered count for nothing: their fingerprints are of another key."""
+        with self._lock:
+            self._agreed, self._compared, self._pending = {}, {}, 0
+            self._sending = [replace(each, agreed={}) for each in self._sending]
+
+    # -- what the store is told, and says ---------------------------------------------------------
+
+    @property
+    def has_untold(self) -> bool:
+        """True while something that was found, or is being told, is not in the store."""
+        return bool(self._urgent or self._sending)
+
+    @property
+    def has_gathered(self) -> bool:
+        """True while something was seen that is in no batch yet."""
+        return bool(self._compared or self._unknown or self._times or self._served)
+
+    def due(self, is_all: bool) -> list[Batch]:
+        """What the store is to be told now, in the order of numbers: a batch with a lower number than one that the
+        store has would count as sent before. The same is given again until all of it was `told`."""
+        with self._lock:
+            if self._sending:
+                return list(self._sending)
+            # In one step, with the number of what was gathered: what a signal handler finds from here on has a higher
+            # one. Where nothing was, the number is nobody's.
+            urgent, self._sending, self._urgent, number = self._urgent, self._urgent, [], self._number + is_all
+            self._number = number
+            gathered = self._taken(number) if is_all else None
+        # Without the lock: of a flood this takes long, and callers wait for it.
+        sending = _united(urgent)
+        if gathered is not None:
+            sending.append(self._batch_of(gathered))
+        with self._lock:
+            self._sending = sending
+            return list(sending)
+
+    def told(self, batch: Batch) -> None:
+        """The store has it."""
+        with self._lock:
+            self._sending = [each for each in self._sending if each.number != batch.number]
+            if not self.has_untold:
+                self._waiting.clear()
+            is_written = self.nowhere.told(batch.number)
+        if is_written:
+            with self._standing:
+                self._look()
+
+    def _taken(self, number: int) -> _Gathered | None:
+        """What was gathered since the last time; None where that is nothing."""
+        begun, self._begun = self._begun, self._state.paths
+        pin = self._state.pin
+        is_over = pin is not None and pin.until_us <= now_us()
+        if not (self.has_gathered or is_over):
+            return None
+        agreed, compared, unknown = self._agreed, self._compared, self._unknown
+        times, notes, served = self._times, self._notes, self._served
+        self._agreed, self._compared, self._pending = {}, {}, 0
+        self._unknown, self._times, self._notes, self._served = 0, [], {}, {}
+        return _Gathered(number, self._attempt, begun, agreed, compared, unknown, times, notes, served)
+
+    def _batch_of(self, gathered: _Gathered) -> Batch:
+        happened: list[Happened] = [Happened(each) for each in gathered.times]
+        if gathered.unknown:
+            happened.append(Happened(Unknown(gathered.unknown)))
+        agreed = {
+            path: SeenOnPath(
+                frozenset(seen := gathered.agreed.get(path, set())),
+                max(count, len(seen)),
+                gathered.begun.get(path, _NEW_PATH).attempt,
+            )
+            for path, count in gathered.compared.items()
+        }
+        paths = {name: note.to_text() for name, note in islice(gathered.notes.items(), 10_000)}
+        batch = self._batch(gathered.number, tuple(happened), agreed, paths, dict(gathered.served))
+        return replace(batch, attempt=gathered.attempt)
+
+    def _batch(
+        self,
+        number: int,
+        happened: tuple[Happened, ...] = (),
+        agreed: Mapping[str, SeenOnPath] | None = None,
+        paths: Mapping[str, str] | None = None,
+        served: Mapping[str, int] | None = None,
+    ) -> Batch:
+        return Batch(
+            self._process,
+            number,
+            happened,
+            agreed or {},
+            paths=paths or {},
+            attempt=self._attempt,
+            served=served or {},
+        )
+
+    def is_now(self, state: State, version: int, notes: Mapping[str, PathNote]) -> None:
+        """The store says where the node stands."""
+        with self._standing:
+            is_first = self._version < 0
+            self._state, self._version = state, version
+            self._known = dict(notes)
+            if is_first:  # nothing was gathered before
+                self._begun = state.paths
+            if state.attempt != self._attempt:
+                # What was gathered is of the attempt before.
+                with self._lock:
+                    self._attempt, self._begun = state.attempt, state.paths
+                    self._agreed, self._compared, self._pending = {}, {}, 0
+            looks = self._looks
+            if not self._finding and not self.has_untold and looks == self._looks:
+                # What was stopped here has reached the store, which has decided.
+                self._is_stopped = False
+                self._demoted.clear()
+            self._look()
+
+    def is_held(self, held: bool) -> None:
+        """The store has been away for too long: Python runs alone until it is back."""
+        with self._standing:
+            if held != self._held:
+                self._held = held
+                self._look()
+
+    def is_killed(self, killed: bool) -> None:
+        with self._standing:
+            if killed != self._killed:
+                self._killed = killed
+                self._look()
+
+    def _look(self) -> None:
+        """Makes `local` anew; and once more where a signal handler of this thread found something meanwhile, so that
+        nothing older stands at the end."""
+        self._looks += 1
+        while True:
+            looks = self._looks
+            local = self._local()
+            if looks == self._looks:
+                self.local = local
+            for tell in self.listeners:
+                tell(self.local)
+            if looks == self._looks:
+                return
+
+    def _local(self) -> Local:
+        state = self._state
+        if self._is_stopped or self._held or self._killed or self.nowhere:
+            return Local(Mode.PYTHON_ONLY, version=self._version, attempt=state.attempt)
+        mode = min(state.mode, self._most, key=lambda each: each.level)
+        proven = frozenset(path for path in state.paths if path not in self._demoted and is_proven(state, path))
+        notes = [self._known[path] for path in proven if path in self._known]
+        return Local(
+            mode,
+            proven,
+            frozenset(prefix for note in notes for prefix in note.prefixes),
+            frozenset(note.points for note in notes if not note.settled and note.ending == "returned"),
+            state.is_complete and not state.open and not self._demoted,
+            self._version,
+            state.attempt,
+        )
+
+    @property
+    def state(self) -> State:
+        """As the store last said."""
+        return self._state
+
+
+def _united(batches: list[Batch]) -> list[Batch]:
+    """Many batches of one event as a few of many. Each has the number of its last one: what is in the spool under a
+    lower number counts as told with it."""
+    found = []
+    for first in range(0, len(batches), _MOST_UNITED):
+        part = batches[first : first + _MOST_UNITED]
+        kept: dict[str, Divergence] = {}
+        for each in _happened_in(part):
+            if (seen := each.divergence) is not None:
+                known = kept.get(seen.fingerprint)
+                kept[seen.fingerprint] = seen if known is None else known.and_again(seen)
+        happened = tuple(
+            each if each.divergence is None else replace(each, divergence=kept.pop(each.divergence.fingerprint, None))
+            for each in _happened_in(part)
+        )
+        paths = {name: text for batch in part for name, text in batch.paths.items()}
+        found.append(replace(part[-1], happened=happened, paths=paths))
+    return found
+
+
+def _happened_in(batches: list[Batch]) -> Iterator[Happened]:
+    return (each for batch in batches for each in batch.happened)
+
+
+def is_mine(lock: threading.RLock) -> bool:
+    """Whether this thread has it."""
+    return bool(lock._is_owned())  # type: ignore[attr-defined]  # as `threading.Condition` asks
+
+
+def most_of(mode: str | None) -> Mode:
+    """The highest mode that the configuration allows."""
+    return LADDER[-1] if mode is None else Mode(mode)
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,294 @@
+"""All that the routed nodes of one configuration share: the store and its thread, the followers, the direct engines.
+
+    routes = Routes(config)
+    program = routes.program(compiled)
+
+`close` follows what waits, and tells the store everything.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from types import FrameType
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from vesper.compiler import Compiled
+from vesper.config.settings import Config
+from vesper.effects.settings import ConfigError, close_to
+from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.python_engine import PythonEngine, PythonProgram
+from vesper.engines.registry import REFERENCE
+from vesper.engines.tiering import tiering
+from vesper.host.host import Host, limits_of_run
+from vesper.host.plans import plans_of
+from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.divergence import Divergence
+from vesper.migration.compare.divergence_record import divergence_of
+from vesper.migration.compare.reports import Disagreement, Fault
+from vesper.migration.control.routing import Shares
+from vesper.migration.control.state import Diverged, EngineFaulted, Noisy
+from vesper.migration.router.background_checks import Tending
+from vesper.migration.router.epoch import epoch_of
+from vesper.migration.router.node_state import Live, now_us
+from vesper.migration.router.router import Chooser, RoutedProgram, Rules
+from vesper.migration.router.store_sync import Migration
+from vesper.migration.shadow.admission import Admission
+from vesper.migration.shadow.guarded_direct import PathedProgram
+from vesper.migration.shadow.shadow_queue import Followers
+from vesper.migration.stores.store import Happened, NodeKey, Store
+from vesper.migration.workers.counted_program import Counting
+from vesper.migration.workers.helper import Helper
+
+if TYPE_CHECKING:
+    from vesper.migration.router.adoption import AdoptedProgram
+    from vesper.migration.workers.isolation import Workers
+
+_log = logging.getLogger("vesper.migration")
+_WHOLE = 10_000
+
+
+class Routes:
+    def __init__(self, config: Config, store: Store | None = None) -> None:
+        self.config = config
+        self.settings = config.migrating()
+        self._folder = config.folder / ".vesper" / "migration"
+        self.migration = Migration(self.settings, self._folder, store)
+        self.helper = Helper()
+        self._hosts: WeakSet[Host] = WeakSet()
+        """Who performs effects of routed nodes, and so knows which texts are secret."""
+        self._tended: list[Tending] = []
+        self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
+        self.migration.lull = self.followers.lull
+        self.migration.gatherers.append(self._drain)
+        self.migration.chores.append(self.followers.admission.adjust)
+        self._counting = Counting(self._folder / "flights", self.migration.tell_of)
+        self.migration.chores.append(self._counting.look)
+        self._programs: dict[NodeKey, RoutedProgram] = {}
+        self._lock = threading.RLock()
+        self.is_closed = False
+        """From the moment that it begins to close."""
+        self._has_closed = False
+        self._closed_by: int | None = None
+        """The thread that closes it."""
+        self._workers: Workers | None = None
+        """The processes of the direct engine, where it has its own."""
+        _ALL.add(self)
+
+    def program(self, compiled: Compiled) -> RoutedProgram:
+        """A node that is routed; the same one for the same node."""
+        comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        _say_what_is_over(comparator, compiled.node.node_id)
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
+        with self._lock:
+            found = self._programs.get(key)
+            if found is None:
+                found = self._programs[key] = self._made(key, compiled, comparator)
+            return found
+
+    def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
+        """A node behind a function: `function` is what that is, and part of the epoch (`function_name`)."""
+        from vesper.migration.router.adoption import AdoptedProgram, FunctionComparator  # takes as long as a warm start
+
+        comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
+        _say_what_is_over(comparator, compiled.node.node_id)
+        key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
+        with self._lock:
+            found = AdoptedProgram(
+                compiled,
+                self._counted(key, self._direct(compiled)),
+                self._live(key, compiled, function.partition("#")[0]),
+                comparator,
+                self.followers,
+                self.migration,
+                self._rules(compiled),
+            )
+            self._admit_where_ready(found.chooser)
+            return found
+
+    def wait_until_ready(self, seconds: float) -> bool:
+        """Whether the direct engine can follow, now or within so long. Requests wait for no process of its own; who has
+        one request only, and wants it compared, waits here."""
+        return self._workers is None or self._workers.is_ready() or self._workers.wait_until_up(seconds)
+
+    def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
+        python = _python(compiled)
+        live, rules = self._live(key, compiled), self._rules(compiled)
+        tending = Tending(
+            compiled,
+            live,
+            self.migration.store,
+            self.helper,
+            lambda: self.migration.key,
+            self._folder,
+            rules.is_sensitive,
+            self.settings.of(key.node).tolerances,
+            redact=self._redact,
+            retention=self.settings.retention,
+        )
+        self._tended.append(tending)
+        self.migration.chores += (tending.look, tending.flush)
+        tending.begin()
+        found = RoutedProgram(
+            compiled,
+            python,
+            self._counted(key, self._direct(compiled)),
+            live,
+            comparator,
+            self.followers,
+            self.migration,
+            rules,
+            tending.agreed,
+            self._hosts.add,
+        )
+        self._admit_where_ready(found.chooser)
+        return found
+
+    def _admit_where_ready(self, chooser: Chooser) -> None:
+        """In processes of its own the direct engine can follow only while one of them is up."""
+        if self._workers is not None:
+            chooser.is_ready = self._workers.is_ready
+
+    def _live(self, key: NodeKey, compiled: Compiled, leader: str = REFERENCE) -> Live:
+        is_sensitive = plans_of(compiled).is_sensitive
+
+        def happened(report: Disagreement | Fault) -> Happened:
+            engines = (leader, DirectEngine.name)
+            kept = divergence_of(report, compiled, is_sensitive, now_us(), engines, redact=self._redact)
+            return happened_of(report, kept)
+
+        return self.migration.node(key, compiled, happened)
+
+    def _rules(self, compiled: Compiled) -> Rules:
+        node = self.settings.of(compiled.node.node_id)
+        _check_routing_key(compiled, node.routing_key)
+        canary = self.settings.canary if node.canary is None else node.canary
+        shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
+        is_apart = self.settings.isolation == "process"
+        return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive, is_apart)
+
+    def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
+        """In processes of its own the engine can take nothing with it."""
+        return direct if self.settings.isolation == "process" else self._counting.program(key, direct)
+
+    def _direct(self, compiled: Compiled) -> PathedProgram:
+        if self.settings.isolation == "process":
+            from vesper.migration.workers.isolation import IsolatedProgram, Workers
+
+            if self._workers is None:
+                self._workers = Workers(deadline=self.settings.deadline, is_owned=True)
+            return IsolatedProgram(compiled, self._workers)
+        return DirectEngine(tiering(self.config.engine)).load(compiled)
+
+    def _drain(self) -> None:
+        for program in list(self._programs.values()):
+            program.drain()
+
+    def _redact(self, text: str) -> str:
+        for host in list(self._hosts):
+            text = host.redact(text)
+        return text
+
+    def after_fork(self) -> None:
+        """What was closed before stays so; what was about to be is the parent's to close."""
+        self._lock = threading.RLock()
+        self._closed_by = None
+        self.is_closed = self._has_closed
+        self.followers.after_fork()
+        if self._has_closed:
+            self.followers.close(0.0)
+        else:
+            self.helper.reopen()
+        for tending in self._tended:
+            tending.after_fork()
+        for program in self._programs.values():
+            program.after_fork()
+
+    def close(self) -> None:
+        """In this order, each also where the one before could not be closed: what was seen is told to the store.
+
+        A signal handler that strikes in the middle of a call has it closed by another thread, and does not wait: that
+        call may have a lock which is needed for it. The interpreter waits for that thread before it ends."""
+        if self._closed_by == threading.get_ident():
+            return  # a signal handler that struck while this thread closes it
+        self.is_closed = True
+        if _is_amid_a_call():
+            threading.Thread(target=self.close, name="vesper-closing").start()
+            return
+        try:
+            self._closed_by = threading.get_ident()
+            with ExitStack() as stack:
+                stack.callback(self._counting.close)
+                stack.callback(self.migration.close)
+                if self._workers is not None:
+                    stack.callback(self._workers.close)
+                for tending in reversed(self._tended):
+                    stack.callback(tending.close)
+                stack.callback(self.helper.close)
+                stack.callback(self.followers.close)
+                for program in reversed(list(self._programs.values())):
+                    stack.callback(program.close)
+        finally:
+            self._closed_by = None
+        self._has_closed = True
+
+
+def _python(compiled: Compiled) -> PythonProgram:
+    """With every form that a request may need: to write one takes a tenth of a second, in which who asks waits, and
+    with him all who wait for Python's lock."""
+    python = PythonEngine().load(compiled)
+    python.form("traced")
+    if python.is_counted(limits_of_run(None, compiled.node.grants.policy)):
+        python.form("metered")
+    return python
+
+
+def _is_amid_a_call() -> bool:
+    """Whether whoever closes was called from the middle of what is done here for a request: by a signal handler."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith(("vesper.migration.", "vesper.host.")):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _say_what_is_over(comparator: Comparator, node: str) -> None:
+    for each in comparator.expired():
+        _log.warning("%s: the tolerance of `%s` ended on %s and holds no more", node, each.field, each.until)
+
+
+def _check_routing_key(compiled: Compiled, names: Sequence[str]) -> None:
+    """One that names no input would be the same for every caller: all of them in the canary, or nobody."""
+    inputs = [each.name for each in compiled.node.inputs]
+    for name in names:
+        if name not in inputs:
+            where = f"migration.nodes.{compiled.node.node_id}.routing_key"
+            raise ConfigError(where, f"`{name}` is no input; there are {', '.join(inputs)}{close_to(name, inputs)}")
+
+
+def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happened:
+    """What the controller is told of it."""
+    if isinstance(report, Fault):
+        return Happened(EngineFaulted(divergence.where), divergence)
+    if report.difference.kind == "noise":
+        return Happened(Noisy(divergence.fingerprint, divergence.where), divergence)
+    event = Diverged(divergence.path, divergence.fingerprint, report.difference.is_effect)
+    return Happened(event, divergence, report.fingerprint)
+
+
+_ALL: WeakSet[Routes] = WeakSet()
+
+
+def _forked() -> None:
+    for each in list(_ALL):
+        each.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,416 @@
+"""All routed nodes of one process: one store, one thread that tells it what was seen and asks where nodes stand.
+
+No request waits for the store. The thread looks several times a second; what takes trust away wakes it. Where the store
+is away, the last modes hold for a while (`hold`), then Python runs alone until it is back.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from weakref import WeakSet
+
+from vesper.compiler import Compiled
+from vesper.config.migration import MigrationSettings
+from vesper.journal.owner import this_owner
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Disagreement, Fault
+from vesper.migration.control.modes import Mode
+from vesper.migration.control.state import Event, Settings
+from vesper.migration.router.alerts import Alerts
+from vesper.migration.router.node_state import Live, is_mine, most_of, now_us
+from vesper.migration.router.spool import Spool
+from vesper.migration.router.store_replacement import carry_latches, carry_switch
+from vesper.migration.stores import ledger
+from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, open_store
+from vesper.values.model import printable
+
+_log = logging.getLogger("vesper.migration")
+_EVERY_FLUSH = 1.0
+"""Seconds between two batches of agreements; trouble does not wait."""
+_LASTS = 2
+"""A file that was deleted cannot be used once, and is made anew the next time."""
+_LEFT_BEHIND = 5.0
+_LAST_ROUNDS = 5
+"""So often the store is told before the end, as long as that brings up something new."""
+
+
+class Migration:
+    """Safe after a fork: a child begins with a name, a thread and a spool of its own."""
+
+    def __init__(self, settings: MigrationSettings, folder: Path, store: Store | None = None) -> None:
+        self.settings = settings
+        self._folder = folder
+        self.store = open_store(settings.store) if store is None else store
+        self._owns_store = store is None
+        self._rules = Settings(frozenset(Mode(each) for each in settings.approvals))
+        self._alerts = Alerts(settings.webhook)
+        self._nodes: dict[NodeKey, Live] = {}
+        self._versions: dict[NodeKey, int] = {}
+        self._spoilt: set[tuple[str, NodeKey]] = set()
+        """Nodes of which what the store has cannot be used, to be told or asked for."""
+        self._switch: ledger.Killed | None = None
+        """That stops all nodes, as far as this process knows."""
+        self._has_warned = False
+        self._is_closed = False
+        self.key = b""
+        """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
+        Until then every node is held in Python, so that nobody needs it."""
+        self.gatherers: list[Callable[[], None]] = []
+        """Who has gathered something for the nodes is asked for it before the store is told."""
+        self.lull: Callable[[], None] = _no_lull
+        """Waits for a moment in which no caller is served, but not for long."""
+        self.chores: list[Callable[[], None]] = []
+        """What else is done each time that the thread comes round."""
+        self._begin_process()
+        _ALL.add(self)
+
+    def _begin_process(self) -> None:
+        self.process = f"{this_owner()}+{secrets.token_hex(4)}"
+        self._spool = Spool(self._folder, self.process)
+        self._lock = threading.RLock()
+        self._telling = threading.RLock()
+        self._writing = threading.RLock()
+        """Of the spool; who has it is asked, so that a signal handler does not wait for its own thread."""
+        self._wakes: SimpleQueue[None] = SimpleQueue()
+        """Something is put there for the thread. That needs no lock: callers do it, and signal handlers strike them."""
+        self._is_closing = self._is_closed
+        self._thread: threading.Thread | None = None
+        self._last_seen = time.monotonic()
+        self._said_of: float | None = None
+        """The last time that the store was seen before it was said that it is away for long."""
+        self._last_flush = 0.0
+        self._last_look_around = 0.0
+        self._is_away = False
+        self._lasting = 0
+        """How often the store failed in a way that does not pass by itself, since it was last seen."""
+
+    def _after_fork(self) -> None:
+        """What was closed before stays so; what was about to be is the parent's to close."""
+        started = self._thread is not None
+        self._spool.forked()
+        self._begin_process()
+        for live in self._nodes.values():
+            live.after_fork(self.process)
+        if started:
+            self.start()
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    def node(self, key: NodeKey, compiled: Compiled, divergence_of: Callable[[Disagreement | Fault], Happened]) -> Live:
+        """The node as this process routes it. The store is asked once; where it is away the node begins in Python."""
+        with self._lock:
+            live = self._nodes.get(key)
+            if live is None:
+                most = most_of(self.settings.of(key.node).max_mode)
+                live = Live(key, compiled, self.process, most, self._write, self._wake, divergence_of)
+                self._nodes[key] = live
+                try:
+                    self._learn_key()
+                    live.is_killed(self._switch is not None or ledger.killed(self.store) is not None)
+                    self._read(live, self.store.versions().get(key, 0))
+                except StoreError as error:
+                    self._gone(error)
+                    live.is_held(True)
+                except Exception as error:  # noqa: BLE001  # whatever a store holds, the node runs
+                    self._spoil("ask", live, error)
+            self.start()
+            return live
+
+    def _learn_key(self) -> None:
+        if not self.key:
+            self.key = self.store.secret()
+
+    def _write(self, key: NodeKey, batch: Batch, is_synced: bool) -> None:
+        if is_mine(self._writing):
+            raise OSError(errno.EDEADLK, "a signal handler found it while its thread wrote there")
+        with self._writing:
+            self._spool.write(key, batch, is_synced)
+
+    def _wake(self) -> None:
+        if self._wakes.empty():  # one is enough; not bound once: the child of a fork has another
+            self._wakes.put(None)
+
+    # -- the thread -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._is_closing:
+                thread = threading.Thread(target=self._work, name="vesper-migration", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    # Nobody would hear that a node was stopped. The next node that is loaded tries again.
+                    _log.error("the thread of the migration cannot be started, and Python runs alone: %s", error)
+                    for live in self._nodes.values():
+                        live.is_held(True)
+                    return
+                self._thread = thread
+
+    def _work(self) -> None:
+        while True:
+            with suppress(Empty):
+                self._wakes.get(timeout=self.settings.refresh)
+            if self._is_closing:  # who closes tends once more, and may be in the middle of what a lull waits for
+                return
+            try:
+                self._come_round()
+            except Exception:  # noqa: BLE001  # without this thread nobody hears that a node was stopped
+                _log.exception("what is done for nodes now and then broke; it is tried again")
+
+    def _come_round(self) -> None:
+        if self._is_flush_due(time.monotonic()) and not any(live.has_untold for live in self._nodes.copy().values()):
+            self.lull()  # to tell of what agreed takes milliseconds, and has time; trouble has none
+        self.tend()
+
+    def _is_flush_due(self, now: float) -> bool:
+        return now - self._last_flush >= _EVERY_FLUSH
+
+    def tend(self, is_all: bool = False) -> None:
+        """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing: what a store
+        that cannot be used means is decided here. A signal handler that strikes who does so does nothing."""
+        if is_mine(self._telling):
+            return
+        with self._telling:
+            self._gather()
+            try:
+                self._tell(is_all)
+                self._ask()
+            except Exception as error:  # noqa: BLE001  # whatever it is, nobody may go on for ever with what he knew
+                self._gone(error)
+            else:
+                self._is_back()
+            self._do_chores()
+
+    def _gather(self) -> None:
+        for gather in self.gatherers:
+            try:
+                gather()
+            except Exception:  # noqa: BLE001  # said; what is told does not wait for it
+                _log.exception("what was gathered elsewhere could not be taken over")
+
+    def _do_chores(self) -> None:
+        """After what matters more: a chore that fails keeps nothing from being told."""
+        for chore in self.chores:
+            try:
+                chore()
+            except StoreError as error:
+                if not self._is_away:
+                    _log.warning("what is kept beside the evidence has to wait: %s", error)
+                return
+            except Exception:  # noqa: BLE001  # said, and tried again: this thread must not end
+                _log.exception("what is done beside the evidence failed")
+
+    def _tell(self, is_all: bool) -> None:
+        now = time.monotonic()
+        is_due = is_all or self._is_flush_due(now)
+        written = self._spool.written
+        if is_due:
+            is_telling = any(live.has_untold or live.has_gathered for live in self._nodes.copy().values())
+            self._notice_replaced(self.store.versions(), is_telling)
+        for live in list(self._nodes.copy().values()):
+            with self._spoiling("tell", live):
+                self._tell_of(live, is_due)
+        if not any(live.has_untold for live in self._nodes.copy().values()):
+            with self._writing:
+                self._spool.clear(written)
+        if is_due:
+            self._last_flush = now
+        if now - self._last_look_around >= _LEFT_BEHIND:
+            self._last_look_around = now
+            self._take_what_is_left()
+
+    def _tell_of(self, live: Live, is_due: bool) -> None:
+        for batch in live.due(is_due):
+            applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
+            live.told(batch)  # and not before: it may have come through, and is sent again as it is
+            self._alerts.decided(live.key, applied.decisions)
+
+    def tell_of(self, key: NodeKey, event: Event) -> None:
+        """Tells the store what happened to a node, also to one that nobody here routes any more. Raises
+        `StoreError`."""
+        applied = ledger.tell(self.store, key, event, self._rules, now_us())
+        self._alerts.decided(key, applied.decisions)
+
+    @contextmanager
+    def _spoiling(self, step: str, live: Live) -> Iterator[None]:
+        """What is wrong with one node is no reason to leave the others alone; what is wrong with the store is."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # documents of another version, or damaged in any way
+            self._spoil(step, live, error)
+        else:
+            self._spoilt.discard((step, live.key))
+
+    def _spoil(self, step: str, live: Live, error: Exception) -> None:
+        if (step, live.key) not in self._spoilt:
+            _log.error(
+                "%s: what the store has of it cannot be used, and Python runs alone: %s: %s",
+                live.key.node, type(error).__name__, error,
+            )  # fmt: skip
+        if all(key != live.key for _, key in self._spoilt):
+            self._alerts.store_damaged(live.key)
+        self._spoilt.add((step, live.key))
+        live.is_held(True)
+
+    def _take_what_is_left(self) -> None:
+        """What killed processes had spooled."""
+        for path, batches in self._spool.left_by_others():
+            try:
+                for key, batch in batches:
+                    applied = ledger.apply(self.store, key, batch, self._rules, now_us(), is_in_use=False)
+                    self._alerts.decided(key, applied.decisions)
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001  # what the store has of that node is not the others' trouble
+                _log.error("%s has to wait, because the store does not take it: %s", path, error)
+                continue
+            self._spool.forget(path)
+
+    def _ask(self) -> None:
+        self._learn_key()
+        if not self._has_warned:
+            self._has_warned = True
+            for text in self.store.warnings():
+                _log.warning("the store of migration state: %s", text)  # it names the store
+        versions = self.store.versions()
+        self._notice_replaced(versions)
+        if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):
+            self._notice_switch(ledger.killed(self.store))
+            self._versions[WHOLE] = versions.get(WHOLE, 0)
+        for key, live in list(self._nodes.items()):
+            live.is_killed(self._switch is not None)
+            with self._spoiling("ask", live):
+                if versions.get(key, 0) != self._versions.get(key, -1):
+                    self._read(live, versions.get(key, 0))
+
+    def _notice_switch(self, switch: ledger.Killed | None) -> None:
+        """No node is said to have fallen, so this says it."""
+        if switch is not None and self._switch is None:
+            _log.warning(
+                "every node of this process runs on Python alone: all were stopped by %s: %s",
+                printable(switch.who), printable(switch.why),
+            )  # fmt: skip
+        elif switch is None and self._switch is not None:
+            _log.warning("every node of this process is in its own mode again: nobody stops all of them any more")
+        self._switch = switch
+
+    def _notice_replaced(self, versions: Mapping[NodeKey, int], is_telling: bool = False) -> None:
+        """A store that was replaced has another key. What was gathered under the old one would count a second time
+        under the new one. That may know as much as the old one by now, from others: so the key is asked for wherever
+        something is not as it was, and before anything is told."""
+        is_as_known = all(versions.get(each, 0) == known for each, known in self._versions.copy().items())
+        if not self.key or (is_as_known and not is_telling):
+            return
+        key = self.store.secret()
+        if key != self.key:
+            self._carry_stops()  # first: where the store goes away meanwhile, all of this is done again
+            _log.warning(
+                "the store of migration state was replaced: all nodes begin anew, and what was stopped stays so"
+            )
+            self._alerts.store_replaced()
+            self.key = key
+            self._versions.clear()  # all of it is read again, whatever number it has there
+            for live in list(self._nodes.values()):
+                live.let_go()
+
+    def _carry_stops(self) -> None:
+        if self._switch is not None:
+            carry_switch(self.store, self._switch, now_us())
+        for live in list(self._nodes.values()):
+            with self._spoiling("tell", live):
+                applied = carry_latches(self.store, live.key, live.state.latches, self._rules, now_us())
+                self._alerts.decided(live.key, () if applied is None else applied.decisions)
+
+    def _read(self, live: Live, version: int) -> None:
+        state = ledger.load(self.store, live.key, self._rules)
+        notes = {path: PathNote.from_text(text) for path, text in self.store.paths(live.key).items()}
+        before = live.state.mode
+        live.is_now(state, version, notes)
+        if live.key in self._versions and before is not state.mode:
+            # Who decided it has said why; here it begins to hold.
+            _log.info("%s: %s → %s in this process", live.key.node, before.value, state.mode.value)
+        self._versions[live.key] = version
+
+    def _gone(self, error: Exception) -> None:
+        if not self._is_away:
+            _log.warning("the store of migration state cannot be used: %s: %s", type(error).__name__, error)
+        self._is_away = True
+        self._lasting += not isinstance(error, StoreAway)
+        if self._lasting == _LASTS and not isinstance(error, StoreAway):
+            self._alerts.store_damaged()
+        self._say_that_it_is_long()
+        if time.monotonic() - self._last_seen > self.settings.hold:
+            for live in list(self._nodes.values()):
+                live.is_held(True)
+
+    def _say_that_it_is_long(self) -> None:
+        """Once for each time that the store is away: what it means for callers is another thing than that it is."""
+        if time.monotonic() - self._last_seen > self.settings.hold and self._said_of != self._last_seen:
+            self._said_of = self._last_seen
+            _log.warning(
+                "the store of migration state has been away for more than %g s (`hold`): every node of this process "
+                "runs on Python alone until it is back", self.settings.hold,
+            )  # fmt: skip
+            self._alerts.store_away(self.settings.hold)
+
+    def _is_back(self) -> None:
+        self._last_seen = time.monotonic()
+        self._lasting = 0
+        if self._is_away:
+            _log.warning("the store of migration state can be used again")
+            self._is_away = False
+        spoilt = {key for _, key in self._spoilt}
+        for live in list(self._nodes.values()):
+            live.is_held(live.key in spoilt)
+
+    @property
+    def is_away(self) -> bool:
+        """True where the store could not be used the last time."""
+        return self._is_away
+
+    def close(self) -> None:
+        """Tells the store everything that it takes, and lets go of it."""
+        self._is_closing = True
+        self._wakes.put(None)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        for _ in range(_LAST_ROUNDS):
+            self.tend(is_all=True)
+            self._gather()  # what the store said may have put something aside; what had waited for it was told alone
+            if self._is_away or not any(live.has_untold or live.has_gathered for live in self._nodes.values()):
+                break
+        for live in list(self._nodes.values()):
+            live.nowhere.say_what_is_lost()
+        with self._writing:
+            self._spool.close()
+        self._alerts.close(2.0)
+        if self._owns_store:
+            self.store.close()
+        self._is_closed = True
+
+
+def _no_lull() -> None:
+    """Nobody knows who is served."""
+
+
+_ALL: WeakSet[Migration] = WeakSet()
+
+
+def _forked() -> None:
+    for each in list(_ALL):
+        each._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,126 @@
+"""Any engine on the records that the journal has of a run: it is fed what the first one was answered, and can perform
+nothing.
+
+The journal keeps values in their canonical form, in which dicts have lost their order. So they are compared in that
+form, and this is no evidence for a migration: `follow_transcript` is, on what was written down while the run went on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from vesper.engines.engine import Blocked, Completion, Done, Execution, Limits, Program, Request
+from vesper.engines.outcome import Denied, LimitHit, Outcome
+from vesper.engines.path import Pathed, Point
+from vesper.host.outcomes import outcome_record
+from vesper.journal.entry import Entry, Kind
+from vesper.journal.typed_json import encode
+from vesper.migration.compare.comparator import Same, Verdict, asking
+from vesper.migration.compare.journalled import NOT_KEPT, journalled_transcript
+from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault
+from vesper.migration.shadow.guarded_direct import DirectSide
+from vesper.migration.shadow.shadow_run import Following
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """How the second engine fared."""
+
+    outcome: Outcome | None
+    """None where it asked for something else, or broke."""
+    difference: str | None
+    """Where the two part; None where they agree."""
+
+
+def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = None) -> Followed:
+    """Runs a node again on its records. The first entry is START, the last END. Where the first engine was stopped by
+    the Host or by a limit, the second one is followed up to there."""
+    if entries[0].kind is not Kind.START or entries[-1].kind is not Kind.END:
+        raise ValueError("only a run that has ended can be followed")
+    transcript = journalled_transcript(entries)
+    side = DirectSide(_WithoutPath(program), b"", transcript.inputs, transcript.now, limits)
+    following = Following(side, transcript, _AsWritten(), None, knows_limits=True, is_stopped=_is_stopped)
+    match following.report():
+        case Disagreement(difference, follower=outcome):
+            said = f"the run {difference.leader}, and this engine {difference.follower}"
+            return Followed(outcome, f"{difference.where}: {said}")
+        case Fault(what):
+            return Followed(None, f"the engine broke: {what}")
+        case Agreement():
+            return Followed(following.outcome, None)
+        case _:  # the first was stopped, or this one hit a limit of its own: there is nothing more to compare
+            return Followed(following.outcome or transcript.outcome, None)
+
+
+def _is_stopped(outcome: Outcome) -> bool:
+    """Also out of fuel: the journal does not say how much there was."""
+    return isinstance(outcome, Denied | LimitHit)
+
+
+class _AsWritten:
+    """Compares with what stands in the journal."""
+
+    def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
+        if encode(outcome_record(leader)) == encode(outcome_record(follower)):
+            return Same()
+        both = "another value" if leader.kind == follower.kind else follower.kind
+        return Difference("outcome", "the outcome", f"came to {leader.kind}", f"to {both}")
+
+    def requests(self, leader: Request | None, follower: Request | None) -> Verdict:
+        if leader is not None and follower is not None and _is_same(leader, follower):
+            return Same()
+        asked = leader or follower
+        path = "" if asked is None else asked.path
+        other = f"{asking(follower)} otherwise" if asking(leader) == asking(follower) else asking(follower)
+        return Difference("request", path, asking(leader), other)
+
+
+def _is_same(recorded: Request, request: Request) -> bool:
+    is_alike = _named(recorded) == _named(request)
+    if recorded.arguments is NOT_KEPT:  # a digest stands for it, which only the run can compute
+        return is_alike
+    return (
+        is_alike
+        and dict(recorded.fixed) == dict(request.fixed)
+        and encode(dict(recorded.arguments)) == encode(dict(request.arguments))
+    )
+
+
+def _named(request: Request) -> tuple[object, ...]:
+    return request.path, request.effect, request.effect_class, request.key
+
+
+class _WithoutPath:
+    """A program of any engine, of which nobody wants to know the path."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def points(self) -> tuple[Point, ...]:
+        return ()
+
+    def call_pathed(
+        self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
+    ) -> Pathed:
+        return Pathed(self._program.call(inputs, now, limits), b"", 0)
+
+    def start_pathed(
+        self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
+    ) -> _ExecutionWithoutPath:
+        return _ExecutionWithoutPath(self._program.start(inputs, now, limits, is_traced=False))
+
+
+class _ExecutionWithoutPath:
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+
+    def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
+        return self._execution.advance(completions)
+
+    def path(self) -> bytes:
+        return b""
+
+    def fingerprint(self) -> int:
+        return 0

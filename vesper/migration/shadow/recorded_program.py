@@ -1,0 +1,170 @@
+"""An execution that is written down as it goes, so that another engine can follow it later.
+
+It stands on every request that is followed: nothing is copied but what the caller could change afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias, cast
+
+from vesper.engines.engine import Blocked, Completion, Done, Execution, Limits, Observer, Program, Request
+from vesper.engines.outcome import ContractBroken, DeclaredError, Outcome, Returned
+from vesper.host.routed import Routed
+from vesper.migration.compare.reports import Lost
+from vesper.migration.compare.transcript import Exchange, Transcript
+from vesper.values.model import Value
+
+_log = logging.getLogger("vesper.migration")
+
+OnDone: TypeAlias = Callable[[Transcript | Lost, int, str | None], None]
+"""Told once of each execution that began: what was written down, how many nanoseconds the engine computed, and the
+name under which the journal has it (None where there is no journal). `Lost` where it cannot be followed."""
+
+_MOST_PARTS = 200_000
+_DEEPEST = 64
+
+
+class RecordedProgram:
+    """Passes everything through to a program, and notes what is asked for and answered."""
+
+    def __init__(self, program: Program, on_done: OnDone) -> None:
+        self._program = program
+        self._on_done = on_done
+
+    @property
+    def semantic_hash(self) -> str:
+        return self._program.semantic_hash
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        began = time.perf_counter_ns()
+        outcome = self._program.call(inputs, now, limits)
+        took = time.perf_counter_ns() - began
+        tell(self._on_done, transcript_of(inputs, now, (), outcome), took, None)
+        return outcome
+
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+        is_traced: bool = True,
+    ) -> RecordedExecution:
+        began = time.perf_counter_ns()
+        execution = self._program.start(inputs, now, limits, observe, is_traced)
+        return RecordedExecution(execution, inputs, now, self._on_done, time.perf_counter_ns() - began)
+
+
+class RecordedExecution(Routed):
+    def __init__(
+        self,
+        execution: Execution,
+        inputs: Mapping[str, object],
+        now: datetime | None,
+        on_done: OnDone,
+        spent_ns: int = 0,
+    ) -> None:
+        self._execution = execution
+        self._inputs = inputs
+        self._now = now
+        self._on_done = on_done
+        self._spent_ns = spent_ns
+        self._exchanges: list[Exchange] = []
+        self._waits_for: Request | None = None
+        self._name: str | None = None
+        self._is_told = False
+
+    def begin(self, execution: str) -> None:
+        self._name = execution
+
+    def handed_over(self) -> None:
+        return None
+
+    def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
+        if self._waits_for is not None and completions:
+            self._exchanges.append(Exchange(self._waits_for, completions[0].result, completions[0].failure))
+        began = time.perf_counter_ns()
+        step = self._execution.advance(completions)
+        self._spent_ns += time.perf_counter_ns() - began
+        if isinstance(step, Blocked):
+            self._waits_for = step.requests[0]
+        else:
+            self._tell(step.outcome)
+        return step
+
+    def stop(self, outcome: Outcome | None) -> None:
+        self._tell(outcome)
+
+    def _tell(self, outcome: Outcome | None) -> None:
+        if self._is_told:
+            return
+        self._is_told = True
+        found: Transcript | Lost = Lost("the run was left before it ended")
+        if outcome is not None:
+            found = transcript_of(self._inputs, self._now, tuple(self._exchanges), outcome)
+        tell(self._on_done, found, self._spent_ns, self._name)
+
+
+def tell(on_done: OnDone, found: Transcript | Lost, took_ns: int, name: str | None) -> None:
+    """The caller of the node is not to be troubled with what a listener raises."""
+    try:
+        on_done(found, took_ns, name)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is not about the execution
+        _log.error("what a run came to could not be passed on to be compared: %s", type(error).__name__)
+
+
+def transcript_of(
+    inputs: Mapping[str, object], now: datetime | None, exchanges: tuple[Exchange, ...], outcome: Outcome
+) -> Transcript | Lost:
+    """What is written down of an execution; `Lost` where that would have no end."""
+    copier = _Copier()
+    try:
+        given = copier.values(inputs)
+        match outcome:
+            case Returned(value) | DeclaredError(value):
+                outcome = type(outcome)(cast(dict[str, Value], copier.values(value)))
+            case ContractBroken(phase, index, values):
+                outcome = ContractBroken(phase, index, cast(dict[str, Value], copier.values(values)))
+            case _:
+                pass
+    except _TooMuch:
+        return Lost("the inputs or the outputs are too large, or hold themselves: they are not kept")
+    return Transcript(given, now, exchanges, outcome)
+
+
+class _TooMuch(Exception):
+    """Nobody copies what has no end."""
+
+
+class _Copier:
+    """Copies what a caller may change while a follower waits for its turn: collections, and nothing in them that
+    cannot change."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_PARTS
+
+    def values(self, values: Mapping[str, object]) -> dict[str, object]:
+        if _COLLECTIONS.isdisjoint(map(type, values.values())):
+            return dict(values)
+        return {name: self.copy(value, 0) for name, value in values.items()}
+
+    def copy(self, value: object, depth: int) -> object:
+        if type(value) not in _COLLECTIONS:
+            return value
+        assert isinstance(value, dict | list | tuple | set)
+        self._left -= len(value)
+        if self._left < 0 or depth > _DEEPEST:
+            raise _TooMuch
+        if isinstance(value, dict):
+            return {key: self.copy(each, depth + 1) for key, each in value.items()}
+        if isinstance(value, set):
+            return set(value)
+        copied = [self.copy(each, depth + 1) for each in value]
+        return copied if isinstance(value, list) else tuple(copied)
+
+
+_COLLECTIONS = frozenset({dict, list, tuple, set})

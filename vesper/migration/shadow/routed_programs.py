@@ -1,0 +1,106 @@
+"""The programs that a routed request runs: recorded, compared first, or direct as far as it is trusted.
+
+Each stands in for a program of an engine, so the Host runs it like any other:
+
+    host.run(replace(prepared, program=PairedProgram(python, direct, comparator, key, watch)), inputs, now)
+
+Not with `host.prepare(compiled, PairedProgram(…), …)`: a Host keeps what it prepared, and a run that somebody takes
+over would be counted as evidence again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from vesper.engines.engine import Blocked, Done, Execution, Limits, Observer
+from vesper.engines.outcome import LimitHit, Outcome
+from vesper.engines.python_engine import PythonProgram
+from vesper.host.plans import Plans
+from vesper.migration.compare.paths import ending_of, path_name
+from vesper.migration.compare.reports import Watch
+from vesper.migration.shadow.guarded_direct import NotAsked, PathedProgram
+from vesper.migration.shadow.lockstep import Compares, Lockstep, Pair
+from vesper.migration.shadow.recorded_program import RecordedProgram
+from vesper.migration.shadow.shadow_run import follow_transcript
+
+__all__ = ["GuardedProgram", "NotAsked", "PairedProgram", "RecordedProgram", "follow_transcript"]
+
+_MOST_NAMES = 4096
+
+
+class PairedProgram:
+    """Compare, then release: both engines from the beginning. Python's answer stands where they differ."""
+
+    _trusts = False
+
+    def __init__(
+        self,
+        python: PythonProgram,
+        direct: PathedProgram,
+        comparator: Compares,
+        key: bytes,
+        watch: Watch,
+        deadline: float | None = None,
+        *,
+        plans: Plans,
+        is_sensitive: bool = False,
+        execution_name: str | None = None,
+    ) -> None:
+        """`plans` are all that the node may ask for. `is_sensitive`: what the engines say of themselves is kept back.
+        `execution_name` is for reports of runs that no journal has; the others have its name."""
+        self._pair = Pair(python, direct, comparator, key, watch, deadline, is_sensitive, plans)
+        self._name = execution_name
+
+    @property
+    def semantic_hash(self) -> str:
+        return self._pair.python.semantic_hash
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        return self._whole(self._lockstep(inputs, now, limits))
+
+    def start(
+        self,
+        inputs: Mapping[str, object],
+        now: datetime | None = None,
+        limits: Limits | None = None,
+        observe: Observer | None = None,
+        is_traced: bool = True,
+    ) -> Execution:
+        """Who wants marks gets those of Python, which is then alone: nothing is compared."""
+        if is_traced:
+            return self._pair.python.start(inputs, now, limits, observe)
+        return self._lockstep(inputs, now, limits)
+
+    def _lockstep(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> Lockstep:
+        side = self._pair.side(inputs, now, limits)
+        return Lockstep(self._pair, inputs, now, limits, side, trusts=self._trusts, name=self._name)
+
+    @staticmethod
+    def _whole(execution: Lockstep) -> Outcome:
+        step = execution.advance(())
+        if isinstance(step, Blocked):
+            raise ValueError(f"the program asks for {step.requests[0].effect}: start it, and complete what it asks for")
+        return step.outcome
+
+
+class GuardedProgram(PairedProgram):
+    """The direct engine alone, where the watch trusts what it does; from where it does not, as `PairedProgram`."""
+
+    _trusts = True
+
+    def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        if not self._pair.python.is_plain:
+            return super().call(inputs, now, limits)
+        side = self._pair.side(inputs, now, limits)
+        step = side.call()
+        if isinstance(step, Done) and not isinstance(step.outcome, LimitHit):
+            names, place = self._pair.facts.names, (side.points, ending_of(step.outcome))
+            name = names.get(place)
+            if name is None:
+                name = path_name(side.points, (), step.outcome)
+                if len(names) < _MOST_NAMES:
+                    names[place] = name
+            if self._pair.is_trusted(name):
+                return step.outcome
+        return self._whole(Lockstep(self._pair, inputs, now, limits, side, trusts=False, name=self._name))

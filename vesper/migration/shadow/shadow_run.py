@@ -1,0 +1,160 @@
+"""The direct engine on the records of an execution that has ended: it is fed what the leader was answered, and performs
+nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from vesper.engines.engine import Blocked, Done, Limits
+from vesper.engines.outcome import Denied, LimitHit, Outcome
+from vesper.migration.compare.comparator import Incomparable, Same, Verdict
+from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
+from vesper.migration.compare.transcript import Transcript
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, Trail
+from vesper.migration.shadow.lockstep import Compares
+
+_log = logging.getLogger("vesper.migration")
+
+
+def follow_transcript(
+    direct: PathedProgram,
+    transcript: Transcript,
+    comparator: Compares,
+    key: bytes,
+    limits: Limits | None = None,
+    *,
+    deadline: float | None = None,
+    execution: str | None = None,
+    is_plain: bool = False,
+    is_sensitive: bool = False,
+) -> Report | None:
+    """What following came to. `limits` are those of the leader; where they are not known, running out of fuel on one
+    engine alone is no difference. `deadline` is how many seconds the follower may compute: a caller may wait for it.
+    `is_plain`: the node asks for nothing.
+
+    A leader that was stopped (denied, cancelled, out of time) can be compared up to there. Where it was followed so far
+    without a difference, that is neither evidence nor lost: None. Where there was nothing to compare, it is `Lost`."""
+    side = DirectSide(
+        direct,
+        key,
+        transcript.inputs,
+        transcript.now,
+        limits,
+        deadline,
+        is_sensitive=is_sensitive,
+        script=transcript.exchanges,
+    )
+    following = Following(
+        side, transcript, comparator, execution, knows_limits=limits is not None, is_stopped=was_stopped
+    )
+    try:
+        if is_plain:
+            side.call()  # as callers are served: to start and to advance it takes longer, and times are compared
+        return following.report()
+    except Exception as error:  # noqa: BLE001  # what cannot be compared is not known, and nobody waits for it
+        _log.error("comparing broke: %s", type(error).__name__)
+        return Lost(f"comparing broke: {type(error).__name__}")
+
+
+class Following:
+    """One execution of an engine on the records of another."""
+
+    def __init__(
+        self,
+        side: DirectSide,
+        transcript: Transcript,
+        comparator: Compares,
+        execution: str | None,
+        *,
+        knows_limits: bool,
+        is_stopped: Callable[[Outcome], bool],
+    ) -> None:
+        self._side = side
+        self._transcript = transcript
+        self._comparator = comparator
+        self._execution = execution
+        self._knows_limits = knows_limits
+        self._is_stopped = is_stopped
+        self.outcome: Outcome | None = None
+        """What it came to; None where it did not get to an end."""
+        self._trail = Trail()
+
+    def report(self) -> Report | None:
+        answer = None
+        for number, exchange in enumerate(self._transcript.exchanges):
+            step = self._side.advance(answer)
+            if isinstance(step, Broke):
+                return self._broken(step)
+            if isinstance(step, Done):
+                return self._starved(step) or self._ended_early(step, number)
+            asked, (request,) = exchange.request, step.requests
+            found = self._judged(self._comparator.requests(asked, request), None)
+            if found is not None:
+                return found
+            if asked.effect_class != "read":
+                self._trail.prefix(self._side.points, asked.path)
+            self._trail.settle(exchange)
+            answer = exchange
+        step = self._side.advance(answer)
+        if isinstance(step, Broke):
+            return self._broken(step)
+        leader = self._transcript.outcome
+        self.outcome = step.outcome if isinstance(step, Done) else None
+        if self._is_stopped(leader):
+            return None if self._transcript.exchanges else Lost(f"the leader was stopped: {_why(leader)}")
+        if starved := self._starved(step):
+            return starved
+        if isinstance(step, Blocked):
+            return self._judged(self._comparator.requests(None, step.requests[0]), None)
+        found = self._judged(self._comparator.outcomes(leader, step.outcome), step.outcome)
+        if found is not None:
+            return found
+        note = self._trail.note(self._side.points, step.outcome)
+        return Agreement(note, self._side.fingerprint, None, self._side.took_ns)
+
+    def _starved(self, step: Blocked | Done) -> Lost | None:
+        """Where one of them alone ran out of fuel, and nobody knows whether the other had as much."""
+        mine = isinstance(step, Done) and isinstance(step.outcome, LimitHit)
+        is_alone = mine != isinstance(self._transcript.outcome, LimitHit)
+        return (
+            Lost("one of the engines ran out of fuel: how much the leader had is not known")
+            if (is_alone and not self._knows_limits)
+            else None
+        )
+
+    def _ended_early(self, step: Done, number: int) -> Report | None:
+        """Recorded, and not asked for. It is about effects where any of what is left changed something."""
+        left = [each.request for each in self._transcript.exchanges[number:]]
+        changing = [each for each in left if each.effect_class != "read"]
+        verdict = self._comparator.requests(left[0], None)
+        if isinstance(verdict, Difference) and changing:
+            verdict = replace(verdict, is_effect=True)
+        return self._judged(verdict, step.outcome)
+
+    def _judged(self, verdict: Verdict, outcome: Outcome | None) -> Report | None:
+        match verdict:
+            case Same():
+                return None
+            case Incomparable(why):
+                return Lost(why)
+            case Difference():
+                return self._differs(verdict, outcome)
+
+    def _differs(self, difference: Difference, outcome: Outcome | None) -> Disagreement:
+        note = None if outcome is None else self._trail.note(self._side.points, outcome)
+        fingerprint = None if outcome is None else self._side.fingerprint
+        return Disagreement(difference, note, fingerprint, self._transcript, outcome, self._execution)
+
+    def _broken(self, broke: Broke) -> Report:
+        return Fault(broke.what, self._transcript, self._execution) if broke.is_fault else Lost(broke.what)
+
+
+def was_stopped(outcome: Outcome) -> bool:
+    """True where it is not the node that ended the execution. Fuel is counted alike, and is compared."""
+    return isinstance(outcome, Denied) or (isinstance(outcome, LimitHit) and outcome.limit != "fuel")
+
+
+def _why(outcome: Outcome) -> str:
+    return outcome.limit if isinstance(outcome, LimitHit) else outcome.kind

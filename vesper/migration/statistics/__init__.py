@@ -1,0 +1,1 @@
+"""Statistics of a migration: pure functions over counts."""

@@ -1,0 +1,401 @@
+"""Where a node has few inputs, all of them are run: then there is nothing left to guess.
+
+A node without effects is enumerable where each of its inputs is an enum, a boolean, a whole number between two bounds
+that its contracts set, an optional or a record of those, and there are at most a million inputs in all. They are
+counted without being made, and have numbers: input *n* is the same on every machine, so that an enumeration goes on
+where it was left.
+
+A number that has bounds stands for more inputs than are within them. Those beyond are refused, and one cannot run them
+all: of them the nearest and the farthest on each side are part of the domain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from itertools import chain
+from math import ceil, floor, prod
+from pathlib import Path
+from typing import TypeAlias
+
+from vesper.compiler import Compiled
+from vesper.engines.engine import Done
+from vesper.engines.outcome import Outcome
+from vesper.engines.path import conditions_of, conditions_of_marks
+from vesper.language.ir.nodes import Call, Expression, Field, Literal, Logical, Node, Now, Ref
+from vesper.migration.compare.comparator import Incomparable, Same
+from vesper.migration.compare.reports import Difference, Disagreement, Fault, Lost, Report
+from vesper.migration.compare.transcript import Transcript
+from vesper.migration.control.state import Enumerated
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide, Trail
+from vesper.migration.statistics.evidence import MAX_ENUMERATED
+from vesper.migration.workers.rerun import Pair
+from vesper.migration.workers.shown import PartAgreed, word_of
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER
+from vesper.values.types import BOOLEAN, INTEGER, Enum, OptionalOf, Record, Type
+
+_log = logging.getLogger("vesper.migration")
+PART = 2000
+"""Inputs that are run between two times that the position is written down."""
+_DEPTH = 8
+_FORMAT = 2
+_ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
+"""For a node that could read when its execution began, and does not."""
+
+
+_WRONG: tuple[object, ...] = (None, "no such member", 0.5, 1 << 70, [], {})
+
+
+class NotEnumerable(Exception):
+    """Not all inputs of the node can be run; the message says why."""
+
+
+# -- the domain -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A few values, as they are."""
+
+    values: tuple[object, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    def at(self, number: int) -> object:
+        return self.values[number]
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """The whole numbers from `low` to `high`, and a few beyond."""
+
+    low: int
+    high: int
+    beyond: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return max(0, self.high - self.low + 1) + len(self.beyond)
+
+    def at(self, number: int) -> object:
+        count = len(self.beyond)
+        return self.beyond[number] if number < count else self.low + number - count
+
+
+@dataclass(frozen=True, slots=True)
+class _Optional:
+    inner: _Values
+
+    @property
+    def size(self) -> int:
+        return self.inner.size + 1
+
+    def at(self, number: int) -> object:
+        return None if number == 0 else self.inner.at(number - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    fields: tuple[tuple[str, _Values], ...]
+
+    @property
+    def size(self) -> int:
+        return prod(each.size for _, each in self.fields)
+
+    def at(self, number: int) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for name, each in reversed(self.fields):
+            number, rest = divmod(number, each.size)
+            found[name] = each.at(rest)
+        return {name: found[name] for name, _ in self.fields}
+
+
+_Values: TypeAlias = _Listed | _Within | _Optional | _Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """All inputs of a node."""
+
+    inputs: _Fields
+
+    @property
+    def size(self) -> int:
+        return self.inputs.size
+
+    def at(self, number: int) -> dict[str, object]:
+        return self.inputs.at(number)
+
+    def refused(self) -> Iterator[dict[str, object]]:
+        """Inputs of the wrong form, of each input a few: what is refused at the door is no part of the domain, and must
+        be refused alike. Where an input may be left out, leaving it out is one of them all the same."""
+        usual = self.at(self.size - 1) if self.size else {}
+        yield {**usual, "no such input": 1}
+        for name in usual:
+            yield {other: value for other, value in usual.items() if other != name}
+            for wrong in _WRONG:
+                yield {**usual, name: wrong}
+
+
+def domain_of(compiled: Compiled) -> Domain:
+    """Raises `NotEnumerable`."""
+    node = compiled.node
+    if not node.is_pure():
+        raise NotEnumerable(f"{node.node_id} may ask for effects, and nobody can list all that they may answer")
+    if _reads_now(node):
+        raise NotEnumerable(f"{node.node_id} may read when its execution began, and there is no end of moments")
+    bounds = _bounds(node)
+    fields = tuple((each.name, _values(each.type, (each.name,), bounds)) for each in node.inputs)
+    domain = Domain(_Fields(fields))
+    if domain.size > MAX_ENUMERATED:
+        raise NotEnumerable(f"{node.node_id} has {domain.size:,} inputs, more than the {MAX_ENUMERATED:,} that are run")
+    return domain
+
+
+def _reads_now(node: Node) -> bool:
+    return node.type != "function" and (bool(node.calls) or any(isinstance(each, Now) for each in node.expressions()))
+
+
+_Path: TypeAlias = tuple[str, ...]
+_Bounds: TypeAlias = Mapping[_Path, tuple[int | None, int | None]]
+
+
+def _values(type_: Type, path: _Path, bounds: _Bounds) -> _Values:
+    match type_:
+        case Enum(members):
+            return _Listed(members)
+        case OptionalOf(inner):
+            return _Optional(_values(inner, path, bounds))
+        case Record(fields) if len(path) < _DEPTH:
+            return _Fields(tuple((name, _values(of, (*path, name), bounds)) for name, of in fields))
+        case _ if type_ is BOOLEAN:
+            return _Listed((False, True))
+        case _ if type_ is INTEGER:
+            return _whole_numbers(path, bounds)
+        case _:
+            raise NotEnumerable(f"`{'.'.join(path)}` is a {type_}, and there is no end of those")
+
+
+def _whole_numbers(path: _Path, bounds: _Bounds) -> _Within:
+    low, high = bounds.get(path, (None, None))
+    if low is None or high is None:
+        side = "lower" if low is None else "upper"
+        raise NotEnumerable(f"`{'.'.join(path)}` is a whole number to which no contract sets a {side} bound")
+    low, high = max(low, MIN_INTEGER), min(high, MAX_INTEGER)
+    beyond = {each for each in (MIN_INTEGER, low - 1) if MIN_INTEGER <= each < low}
+    beyond |= {each for each in (high + 1, MAX_INTEGER) if high < each <= MAX_INTEGER}
+    if low > high:  # contradictory: every number is beyond
+        beyond |= {MIN_INTEGER, MAX_INTEGER, 0}
+    return _Within(low, high, tuple(sorted(beyond)))
+
+
+# -- bounds that hold -----------------------------------------------------------------------------
+
+
+_MIRRORED = {
+    "less": "greater",
+    "less_or_equal": "greater_or_equal",
+    "greater": "less",
+    "greater_or_equal": "less_or_equal",
+    "equal": "equal",
+}
+
+
+def _bounds(node: Node) -> _Bounds:
+    """What the contracts require of single whole numbers. Not `verify.bounds`, which are hints: here a number beyond
+    the bounds must be one that every execution refuses."""
+    found: dict[_Path, tuple[int | None, int | None]] = {}
+    for clause in (*node.constraints, *node.preconditions):
+        for path, verb, value in _required(clause.holds):
+            low, high = _limits(verb, value)
+            known_low, known_high = found.get(path, (None, None))
+            found[path] = (_of_two(max, known_low, low), _of_two(min, known_high, high))
+    return found
+
+
+def _required(condition: Expression) -> Iterator[tuple[_Path, str, Fraction]]:
+    """Every comparison of an input with a number that is true whenever the condition is."""
+    match condition:
+        case Logical(kind="and", left=left, right=right):
+            yield from _required(left)
+            yield from _required(right)
+        case Call(op=op, args=(left, right)) if op.partition(".")[2] in _MIRRORED:
+            verb = op.partition(".")[2]
+            if (path := _input(left)) is not None and (value := _number(right)) is not None:
+                yield path, verb, value
+            elif (path := _input(right)) is not None and (value := _number(left)) is not None:
+                yield path, _MIRRORED[verb], value
+        case _:
+            return
+
+
+def _input(expression: Expression) -> _Path | None:
+    match expression:
+        case Ref(kind="input", name=name):
+            return (name,)
+        case Field(of=of, name=name):
+            above = _input(of)
+            return None if above is None else (*above, name)
+        case _:
+            return None
+
+
+def _number(expression: Expression) -> Fraction | None:
+    if isinstance(expression, Literal) and type(expression.value) is int:
+        return Fraction(expression.value)
+    return None
+
+
+def _limits(verb: str, value: Fraction) -> tuple[int | None, int | None]:
+    match verb:
+        case "greater":
+            return floor(value) + 1, None
+        case "greater_or_equal":
+            return ceil(value), None
+        case "less":
+            return None, ceil(value) - 1
+        case "less_or_equal":
+            return None, floor(value)
+        case _:
+            return ceil(value), floor(value)
+
+
+def _of_two(pick: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return pick(one, other)
+
+
+# -- running it -----------------------------------------------------------------------------------
+
+
+def run_part(pair: Pair, domain: Domain, start: int, count: int, key: bytes) -> Report:
+    """Runs so many inputs, from this number on, on both engines; `PartAgreed` where every single one agreed. The first
+    that did not is what comes back. Python is traced and the direct engine runs as it serves callers: outcomes are
+    compared, and the ways that conditions went."""
+    words = bytearray()
+    inputs: Iterator[dict[str, object]] = map(domain.at, range(start, min(start + count, domain.size)))
+    for each in chain(domain.refused() if start == 0 else (), inputs):
+        found = _run(pair, each, key)
+        if found is not None:
+            return found
+        words += word_of(each)
+    return PartAgreed.on(bytes(words))
+
+
+def _is_shown(domain: Domain, start: int, count: int, report: Report | None) -> bool:
+    """Whether it says that those inputs were run, and were the same: that nothing is said against it is not enough."""
+    refused = list(domain.refused()) if start == 0 else []
+
+    def at(place: int) -> object:
+        return refused[place] if place < len(refused) else domain.at(start + place - len(refused))
+
+    return isinstance(report, PartAgreed) and report.is_of(len(refused) + min(count, domain.size - start), at)
+
+
+def _run(pair: Pair, inputs: dict[str, object], key: bytes) -> Report | None:
+    now = None if pair.compiled.node.type == "function" else _ANY_MOMENT
+    python = pair.python.start(inputs, now).advance(())
+    side = DirectSide(pair.direct, key, inputs, now, None)
+    direct = side.call()
+    assert isinstance(python, Done)
+    transcript = Transcript(inputs, now, (), python.outcome)
+    if isinstance(direct, Broke):
+        return Fault(direct.what, transcript) if direct.is_fault else Lost(direct.what)
+    match pair.comparator.outcomes(python.outcome, direct.outcome):
+        case Incomparable(why):
+            return Lost(why)
+        case Difference() as difference:
+            return _disagreement(side, difference, transcript, direct.outcome)
+        case Same():
+            pass
+    ours = conditions_of_marks(python.marks, pair.compiled.node)
+    theirs = conditions_of(side.points, pair.points)
+    if ours == theirs:
+        return None
+    where = pair.steps.get(min(ours ^ theirs)[0], "contract")
+    difference = Difference("path", where, f"{len(ours)} conditions", f"{len(theirs)} conditions")
+    return _disagreement(side, difference, transcript, direct.outcome)
+
+
+def _disagreement(side: DirectSide, how: Difference, transcript: Transcript, outcome: Outcome) -> Disagreement:
+    return Disagreement(how, Trail().note(side.points, outcome), side.fingerprint, transcript, outcome)
+
+
+RunPart: TypeAlias = Callable[[int, int], Report | None]
+"""Runs so many inputs from a number on: here (`run_part`), or in the helper process. Only `PartAgreed` on these very
+inputs is agreement."""
+
+
+def enumerate_all(
+    domain: Domain,
+    epoch: str,
+    run: RunPart,
+    position: Position,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Enumerated | Report | None:
+    """All inputs of a domain, from where it was left. `Enumerated` where every one agreed; the report of the first that
+    did not, which ends it; None where somebody stopped it: it goes on from there the next time."""
+    done = position.read(epoch, domain.size)
+    while done < domain.size:
+        progress(done, domain.size)
+        if is_stopped():
+            return None
+        report = run(done, PART)
+        if isinstance(report, Disagreement | Fault):
+            position.clear()  # whatever is done about it, all of it is run again
+            return report
+        if isinstance(report, Lost):
+            return report
+        if not _is_shown(domain, done, PART, report):
+            return Lost("nobody says that these inputs were run on both engines")
+        done = min(done + PART, domain.size)
+        position.write(epoch, domain.size, done)
+    progress(done, domain.size)
+    position.clear()  # who has to show it again, after a divergence, runs all of it again
+    return Enumerated(domain.size)
+
+
+class Position:
+    """How far an enumeration got, in a file. One that cannot be read is none: it begins again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self, epoch: str, size: int) -> int:
+        try:
+            found = json.loads(self._path.read_bytes())
+            is_ours = [found["format"], found["epoch"], found["size"]] == [_FORMAT, epoch, size]
+            done = found["done"]
+            if not is_ours or type(done) is not int or not 0 <= done <= size or found["check"] != _check(epoch, done):
+                return 0
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            _log.warning("how far an enumeration got cannot be read in %s: %s; it begins again", self._path, error)
+            return 0
+        return done
+
+    def write(self, epoch: str, size: int, done: int) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        document = {"format": _FORMAT, "epoch": epoch, "size": size, "done": done, "check": _check(epoch, done)}
+        beside.write_text(json.dumps(document), encoding="utf-8")
+        beside.replace(self._path)
+
+    def clear(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+def _check(epoch: str, done: int) -> str:
+    """Against a file that is torn or was edited by mistake; not against somebody who means harm."""
+    return hashlib.sha256(f"{epoch} {done}".encode()).hexdigest()[:16]

@@ -1,0 +1,305 @@
+"""How many executions of the direct engine are under way in each process, where a later one can read it after a crash.
+
+A pure node on the hot path writes no journal: a process that the engine takes with it leaves no START without END. So
+each process has a small file that it maps into memory, with two counters for each node: executions that began, and
+executions that ended. Memory that is mapped survives the process, whatever ended it. Whoever finds the file of a dead
+process with more begun than ended knows that the engine may have been what killed it.
+
+The file, in the byte order of the machine (`<owner>.flights`; docs/adr/0017):
+
+    0     "VSPFLT01"
+    8     slots (u32), bytes of the owner's name (u32), the name
+    1024  slots of 256 bytes: began (u64), ended (u64), bytes of the name (u16), `node\\0epoch`; two for each node
+
+The owner holds a lock on its file for as long as it lives, which the kernel takes off when it dies. Space is taken when
+the file is made: memory that is mapped from a full disk would end the process that writes to it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import mmap
+import os
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+from weakref import WeakSet
+
+from vesper.engines.direct_engine import Flight
+from vesper.journal.owner import is_dead, this_owner
+from vesper.migration.control.state import LOST_RUNS, RunLost
+from vesper.migration.stores.store import NodeKey
+
+_log = logging.getLogger("vesper.migration")
+_MAGIC = b"VSPFLT01"
+_HEAD = struct.Struct("=8sII")
+_NAME = struct.Struct("=H")
+_FIRST: Final = 1024
+_SLOT: Final = 256
+_NAME_AT = 16
+_MOST_NAME = _SLOT - _NAME_AT - _NAME.size
+SLOTS = 2048
+"""Two for each node."""
+SIZE = _FIRST + SLOTS * _SLOT
+_MOST_FILES = 10_000
+_ENDING, _CLAIMED = ".flights", ".claimed"
+_THREAD = "~thread"
+"""Behind the epoch, in the name of a slot: the counters of the thread that follows."""
+_ALL: WeakSet[Flights] = WeakSet()
+
+Place: TypeAlias = tuple[memoryview, int]
+"""Numbers, and which of them is the first of two."""
+
+
+class Slot:
+    """The counters of a node: two for the threads of Python, and two for a thread that runs without its lock. They are
+    counted in Rust, from there too."""
+
+    def __init__(self, own: Place, other: Place) -> None:
+        self.flights = (Flight(*own), Flight(*other))
+        self.enter = self.flights[0].enter
+        self.leave = self.flights[0].leave
+
+    def bind(self, own: Place, other: Place) -> None:
+        """Counts elsewhere from now on."""
+        for flight, place in zip(self.flights, (own, other), strict=True):
+            flight.bind(*place)
+
+    @staticmethod
+    def apart() -> Slot:
+        """One whose counters nobody else reads."""
+        return Slot(_apart(), _apart())
+
+
+class Flights:
+    """The file of this process. After a fork the child has one of its own, and its slots count there."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises `OSError` where the file cannot be made."""
+        self._folder = folder
+        self._file = -1
+        self._slots: dict[NodeKey, Slot] = {}
+        self._open()
+        _ALL.add(self)
+
+    @staticmethod
+    def open(folder: Path) -> Flights:
+        return Flights(folder)
+
+    def slot(self, key: NodeKey) -> Slot:
+        """The counters of a node; the same ones however often it is asked for."""
+        with self._lock:
+            found = self._slots.get(key)
+            if found is None:
+                found = self._slots[key] = Slot(*self._places(key, len(self._slots)))
+            return found
+
+    def close(self) -> None:
+        """Removes the file: a process that ends in order has lost nothing. Nobody may count any more."""
+        with self._lock:
+            if self._file >= 0:
+                self._path.unlink(missing_ok=True)
+                os.close(self._file)
+                self._file = -1
+
+    def _open(self) -> None:
+        self._lock = threading.Lock()
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        owner = this_owner()
+        # The object that is the second one of a process has a file of its own as well.
+        self._path = self._folder / f"{owner}@{id(self):x}{_ENDING}"
+        making = self._path.with_suffix(".making")
+        file = os.open(making, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.posix_fallocate(file, 0, SIZE)
+            name = owner.encode()
+            os.pwrite(file, _HEAD.pack(_MAGIC, SLOTS, len(name)) + name, 0)
+            self._map = mmap.mmap(file, SIZE)
+            making.rename(self._path)  # nobody sees it before it is whole and locked
+        except OSError:
+            os.close(file)
+            making.unlink(missing_ok=True)
+            raise
+        self._file = file
+        self._counters = memoryview(self._map).cast("Q")
+
+    def _places(self, key: NodeKey, number: int) -> tuple[Place, Place]:
+        return self._place(key, 2 * number), self._place(NodeKey(key.node, f"{key.epoch}{_THREAD}"), 2 * number + 1)
+
+    def _place(self, key: NodeKey, number: int) -> Place:
+        name = f"{key.node}\0{key.epoch}".encode()
+        if number >= SLOTS or len(name) > _MOST_NAME or self._file < 0:
+            _log.warning("executions of %s under way are not counted: the file of flights has no place", key.node)
+            return _apart()
+        start = _FIRST + number * _SLOT
+        self._map[start + _NAME_AT : start + _NAME_AT + _NAME.size + len(name)] = _NAME.pack(len(name)) + name
+        return self._counters, start // 8
+
+    def forked(self) -> None:
+        """In the child of a fork: the file that is mapped is the other process's."""
+        if self._file < 0:
+            return  # closed: nobody counts
+        os.close(self._file)
+        for slot in self._slots.values():
+            slot.bind(_apart(), _apart())
+        self._counters.release()
+        self._map.close()
+        try:
+            self._open()
+        except OSError as error:
+            self._file = -1
+            _log.error("executions of the direct engine under way are not counted in this process: %s", error)
+            return
+        for number, (key, slot) in enumerate(self._slots.items()):
+            slot.bind(*self._places(key, number))
+
+
+def _apart() -> Place:
+    """Counters that nobody else reads."""
+    return memoryview(bytearray(16)).cast("Q"), 0
+
+
+def _after_fork() -> None:
+    for each in list(_ALL):
+        each.forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+# -- what dead processes left ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LostFlights:
+    """Executions of a node that were under way when a process died."""
+
+    key: NodeKey
+    owner: str
+    count: int
+
+    def events(self) -> list[RunLost]:
+        """As the controller counts them. Their names are the same however often they are told, so that they count
+        once; more of them than latch a node say nothing more."""
+        return [RunLost(f"flight {number + 1} of {self.owner}") for number in range(min(self.count, LOST_RUNS))]
+
+
+def lost(folder: Path, tell: Callable[[LostFlights], None] | None = None) -> list[LostFlights]:
+    """What processes that are dead had under way; each file is taken by one process alone, told of and deleted.
+
+    Where `tell` raises, the file stays with this process, which finds it again the next time it looks; where this one
+    dies as well, another does.
+    """
+    found: list[LostFlights] = []
+    for path in _left(folder):
+        claimed = _claim(path)
+        if claimed is None:
+            continue
+        try:
+            flights = _read(claimed)
+        except (OSError, ValueError) as error:
+            _set_aside(claimed, error)
+            continue
+        for each in flights:
+            _log.error(
+                "%d executions of %s under the direct engine were under way when the process %s died",
+                each.count, each.key.node, each.owner,
+            )  # fmt: skip
+            if tell is not None:
+                tell(each)
+        claimed.unlink(missing_ok=True)
+        found += flights
+    return found
+
+
+def _left(folder: Path) -> Iterator[Path]:
+    """The files of dead processes, and those that a dead one had claimed, or this one."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry, _ in zip(entries, range(_MOST_FILES), strict=False)]
+    except FileNotFoundError:
+        return
+    for name in sorted(names):
+        if name.endswith(_ENDING) and _is_left(folder / name, _owner(name)):
+            yield folder / name
+        elif name.endswith(_CLAIMED):
+            claimer = name.removesuffix(_CLAIMED).rpartition("+")[2]
+            if claimer == this_owner() or is_dead(claimer):
+                yield folder / name
+
+
+def _owner(name: str) -> str:
+    return name.partition(_ENDING)[0].rpartition("@")[0]
+
+
+def _is_left(path: Path, owner: str) -> bool:
+    if owner == this_owner():
+        return False
+    if is_dead(owner):
+        return True
+    # Of another container or another start of the machine: the lock tells, where the kernel is the same.
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+    return True
+
+
+def _claim(path: Path) -> Path | None:
+    claimed = path.with_name(f"{path.name.partition('+')[0].removesuffix(_CLAIMED)}+{this_owner()}{_CLAIMED}")
+    if claimed == path:
+        return path
+    try:
+        return path.rename(claimed)
+    except FileNotFoundError:
+        return None  # another process was faster
+
+
+def _read(path: Path) -> list[LostFlights]:
+    if path.is_symlink() or not path.is_file():
+        raise ValueError("it is no file")
+    if (size := path.stat().st_size) != SIZE:
+        raise ValueError(f"it has {size} bytes, and a file of flights has {SIZE}")
+    data = path.read_bytes()
+    magic, slots, length = _HEAD.unpack_from(data)
+    if magic != _MAGIC or slots != SLOTS or length > _FIRST - _HEAD.size:
+        raise ValueError("it is no file of flights, or one of another version of Vesper")
+    owner = data[_HEAD.size : _HEAD.size + length].decode()
+    if owner != _owner(path.name):
+        raise ValueError("it says that it is another process's than its name does")
+    return list(_flights(data, owner))
+
+
+def _flights(data: bytes, owner: str) -> Iterator[LostFlights]:
+    for start in range(_FIRST, SIZE, _SLOT):
+        (length,) = _NAME.unpack_from(data, start + _NAME_AT)
+        if length == 0:
+            return
+        began, ended = struct.unpack_from("=QQ", data, start)
+        if length > _MOST_NAME or ended > began:
+            raise ValueError("its counters cannot be")
+        name = data[start + _NAME_AT + _NAME.size :][:length].decode()
+        node, _, epoch = name.partition("\0")
+        if began > ended:
+            of_thread = _THREAD if epoch.endswith(_THREAD) else ""
+            key = NodeKey(node, epoch.removesuffix(_THREAD))
+            yield LostFlights(key, f"{owner}{of_thread}", began - ended)
+
+
+def _set_aside(path: Path, why: Exception) -> None:
+    """What cannot be read is kept for people, out of the way."""
+    aside = path.parent / "aside"
+    _log.error("%s cannot be read: %s; it is moved to %s", path, why, aside)
+    aside.mkdir(exist_ok=True, mode=0o700)
+    path.rename(aside / path.name)

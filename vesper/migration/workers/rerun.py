@@ -1,0 +1,244 @@
+"""An execution that was written down, once more on both engines, traced: what they went through is compared, and not
+only what they came to.
+
+Nothing is performed: a request is answered from the records, and one that they do not answer ends it. This takes many
+times as long as following (`follower`), so that it is for a process that nobody waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Protocol
+
+from vesper.compiler import Compiled
+from vesper.engines.compare import first_difference
+from vesper.engines.direct_engine import DirectEngine
+from vesper.engines.engine import Blocked, Completion, Done, Execution, Program, Request
+from vesper.engines.outcome import EngineFault, LimitHit, Outcome
+from vesper.engines.path import Conditions, Point, conditions_of, conditions_of_marks
+from vesper.engines.python_engine import PythonEngine, PythonProgram
+from vesper.engines.tiering import tiering
+from vesper.journal.typed_json import encode
+from vesper.migration.compare.comparator import Comparator, Incomparable, Same, Verdict
+from vesper.migration.compare.paths import PathNote
+from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
+from vesper.migration.compare.transcript import Transcript
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, Trail
+from vesper.migration.shadow.shadow_run import was_stopped
+
+if TYPE_CHECKING:
+
+    class BothWays(PathedProgram, Program, Protocol):
+        """What the direct engine gives: `DirectProgram`, or one that stands in for it."""
+
+
+def _compiled_engine() -> DirectEngine:
+    """With machine code from the first run on, unless it is switched off: what is run once more should be what ran."""
+    found = tiering()
+    return DirectEngine(found if found.jit == "off" else replace(found, jit="always"))
+
+
+class Pair:
+    """A node on both engines, and who judges them."""
+
+    def __init__(self, compiled: Compiled, comparator: Comparator, direct: BothWays | None = None) -> None:
+        self.compiled = compiled
+        self.comparator = comparator
+        self.python: PythonProgram = PythonEngine().load(compiled)
+        self.direct: BothWays = _compiled_engine().load(compiled) if direct is None else direct
+        self.points: tuple[Point, ...] = self.direct.points()
+        from vesper.verify.differential.verifier import steps_by_expression  # loads the parser: only for who explains
+
+        self.steps: Mapping[int, str] = steps_by_expression(compiled.node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fed:
+    """How far an engine got with the records."""
+
+    requests: tuple[Request, ...]
+    """The last one was not answered, where it did not get to an end."""
+    done: Done | None
+    is_all_asked: bool
+    """Everything that was recorded was asked for."""
+
+
+def rerun(
+    pair: Pair,
+    transcript: Transcript,
+    key: bytes,
+    *,
+    is_recorded: bool = True,
+    before_direct: Callable[[], None] = lambda: None,
+) -> Report | None:
+    """What came of it; None where the records say nothing: the leader was stopped, or both engines ask for something
+    else than was recorded. `is_recorded` where the records are of this very definition, whose outcome must come again.
+    `before_direct` is called before the direct engine is: if this process dies after it, it is that one's fault."""
+    python = _fed(pair.python.start(transcript.inputs, transcript.now), transcript)
+    before_direct()
+    try:
+        direct = _fed(pair.direct.start(transcript.inputs, transcript.now), transcript)
+    except Exception as error:  # noqa: BLE001  # whatever the engine raises is its fault
+        return Fault(f"it raised {type(error).__name__}", transcript)
+    if direct.done is not None and isinstance(direct.done.outcome, EngineFault):
+        return Fault("it is at fault", transcript)
+    judge = _Judge(pair, transcript, _served(pair, transcript, key))
+    if (found := judge.requests(python, direct)) is not None:
+        return found
+    if python.done is None or direct.done is None or not python.is_all_asked:
+        return None
+    if (found := judge.ends(python.done, direct.done)) is not None:
+        return found
+    if was_stopped(transcript.outcome):
+        return None
+    if any(isinstance(each, LimitHit) for each in (transcript.outcome, python.done.outcome)):
+        return None  # the leader may have had more fuel than there is here, or less
+    if is_recorded:
+        verdict = pair.comparator.outcomes(transcript.outcome, python.done.outcome)
+        if (found := judge.judged(verdict, python.done.outcome)) is not None:
+            return found
+    return judge.path(python.done)
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """The same in the form that serves callers."""
+
+    end: Done | Broke | Request
+    """A request is one that was not recorded."""
+    points: bytes
+    note: PathNote | None
+    fingerprint: int | None
+    left: Request | None = None
+    """The first that was recorded, and that it did not ask for."""
+
+
+def _served(pair: Pair, transcript: Transcript, key: bytes) -> _Served:
+    side = DirectSide(pair.direct, key, transcript.inputs, transcript.now, None)
+    trail = Trail()
+    recorded = {each.request.path: each for each in transcript.exchanges}
+    step = side.advance(None)
+    while isinstance(step, Blocked):
+        (request,) = step.requests
+        known = recorded.pop(request.path, None)
+        if known is None or not is_asked_again(known.request, request):
+            return _Served(request, side.points, None, None)
+        if request.effect_class != "read":
+            trail.prefix(side.points, request.path)
+        trail.settle(known)
+        step = side.advance(known)
+    if isinstance(step, Broke):
+        return _Served(step, side.points, None, None)
+    left = next((each.request for each in recorded.values()), None)
+    return _Served(step, side.points, trail.note(side.points, step.outcome), side.fingerprint, left)
+
+
+def _fed(execution: Execution, transcript: Transcript) -> _Fed:
+    """Feeds an engine what was recorded, for as long as it asks for that."""
+    recorded = {each.request.path: each for each in transcript.exchanges}
+    asked: list[Request] = []
+    step = execution.advance(())
+    while isinstance(step, Blocked):
+        (request,) = step.requests
+        asked.append(request)
+        known = recorded.pop(request.path, None)
+        if known is None or not is_asked_again(known.request, request):
+            return _Fed(tuple(asked), None, is_all_asked=False)
+        step = execution.advance((Completion(request.id, known.value, known.failure),))
+    return _Fed(tuple(asked), step, not recorded)
+
+
+def is_asked_again(recorded: Request, request: Request) -> bool:
+    """True where a request is the one that was recorded. A text does not keep the order of fields, so that is not
+    compared."""
+    fixed_parts = (recorded.path, recorded.effect, recorded.effect_class, recorded.key)
+    if fixed_parts != (request.path, request.effect, request.effect_class, request.key):
+        return False
+    values = [[dict(each.fixed), dict(each.arguments)] for each in (recorded, request)]
+    return encode(values[0]) == encode(values[1])
+
+
+class _Judge:
+    def __init__(self, pair: Pair, transcript: Transcript, served: _Served) -> None:
+        self._pair = pair
+        self._transcript = transcript
+        self._served = served
+
+    def requests(self, python: _Fed, direct: _Fed) -> Report | None:
+        for left, right in zip_longest(python.requests, direct.requests):
+            verdict = self._pair.comparator.requests(left, right)
+            if isinstance(verdict, Difference):
+                return self._differs(verdict, None if direct.done is None else direct.done.outcome)
+        return None
+
+    def ends(self, python: Done, direct: Done) -> Report | None:
+        verdict = self._pair.comparator.outcomes(python.outcome, direct.outcome)
+        found = self.judged(verdict, direct.outcome)
+        if found is not None or verdict == Same(is_within_tolerance=True):
+            return found  # who allows the outputs to differ allows what they are made of to
+        at = first_difference(python.marks, direct.marks)
+        if at is None:
+            return None
+        index = (python.marks if at < len(python.marks) else direct.marks)[at][0]
+        kind_of = self._pair.comparator.kind_of
+        difference = Difference("value", self._step(index), kind_of(python.outcome), kind_of(direct.outcome))
+        return self._differs(difference, direct.outcome)
+
+    def judged(self, verdict: Verdict, outcome: Outcome) -> Report | None:
+        match verdict:
+            case Same():
+                return None
+            case Incomparable(why):
+                return Lost(why)
+            case Difference():
+                return self._differs(verdict, outcome)
+
+    def path(self, python: Done) -> Report:
+        """What the form that serves callers did, and which way it went."""
+        match self._served.end:
+            case Broke(what, is_fault=is_fault):
+                return Fault(what, self._transcript) if is_fault else Lost(what)
+            case Request() as request:
+                return self._asked_otherwise(request)
+            case Done(outcome):
+                return self._ended(python, outcome)
+
+    def _asked_otherwise(self, request: Request) -> Report:
+        recorded = {each.request.path: each.request for each in self._transcript.exchanges}
+        verdict = self._pair.comparator.requests(recorded.get(request.path), request)
+        if not isinstance(verdict, Difference):  # the one that was recorded, a second time
+            verdict = self._pair.comparator.requests(None, request)
+        assert isinstance(verdict, Difference)
+        return self._differs(verdict, None)
+
+    def _ended(self, python: Done, outcome: Outcome) -> Report:
+        served = self._served
+        found = self.judged(self._pair.comparator.outcomes(python.outcome, outcome), outcome)
+        if found is not None:
+            return found
+        if served.left is not None:
+            verdict = self._pair.comparator.requests(served.left, None)
+            assert isinstance(verdict, Difference)
+            return self._differs(verdict, outcome)
+        ours = conditions_of_marks(python.marks, self._pair.compiled.node)
+        theirs = conditions_of(served.points, self._pair.points)
+        if ours != theirs:
+            where = self._step(min(ours ^ theirs)[0])
+            return self._differs(Difference("path", where, _went(ours, theirs), _went(theirs, ours)), outcome)
+        assert served.note is not None
+        assert served.fingerprint is not None
+        return Agreement(served.note, served.fingerprint)
+
+    def _differs(self, difference: Difference, outcome: Outcome | None) -> Disagreement:
+        return Disagreement(difference, self._served.note, self._served.fingerprint, self._transcript, outcome)
+
+    def _step(self, index: int) -> str:
+        return self._pair.steps.get(index, "contract")
+
+
+def _went(ours: Conditions, theirs: Conditions) -> str:
+    """The first condition that only one of the two had, as it was."""
+    only = sorted(ours - theirs)
+    return f"condition {only[0][0]} was {str(only[0][1]).lower()}" if only else "did not get there"

@@ -1,0 +1,112 @@
+"""The child's side of `child`: what a process does before it answers, and how it answers.
+
+Nothing that a question does can reach the pipe by accident: what is printed goes where errors go.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import select
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from vesper.journal.errors import TooLarge
+from vesper.journal.typed_json import decode, encode_text
+from vesper.migration.workers.bounds import what_is_wrong
+from vesper.migration.workers.child import HEADER, OUT_OF_MEMORY
+
+_MIB = 1 << 20
+_MOST_SAID = _MIB
+"""Bytes of any file that a child may write: what it says when it dies goes into one."""
+
+
+def live_as_long_as(life: int) -> None:
+    """The kernel ends this process when the other end of the pipe closes. A thread that waits for that would not do: it
+    could not run while an engine computes and holds Python's lock. `PR_SET_PDEATHSIG` would not do either: it watches
+    the thread that started us, and threads end."""
+    signal.signal(signal.SIGIO, signal.SIG_DFL)  # which ends the process
+    is_leader = os.getpgrp() == os.getpid()
+    fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpid() if is_leader else os.getpid())  # with all that it starts
+    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+    poll = select.poll()
+    poll.register(life, select.POLLIN)
+    if poll.poll(0):  # it had closed before
+        os._exit(0)
+
+
+def bound(memory_mib: int | None) -> None:
+    """No core files, which would hold inputs; no file that grows without end; so much memory on top of what it has."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _lower(resource.RLIMIT_FSIZE, _MOST_SAID)
+    if memory_mib is not None:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + memory_mib * _MIB)
+    with suppress(OSError):  # not every container allows it; the limits above hold all the same
+        # Where the whole machine is out of memory, this is the process to end, not the one that serves callers.
+        Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
+
+
+def _lower(limit: int, value: int) -> None:
+    _, most = resource.getrlimit(limit)
+    if most not in (resource.RLIM_INFINITY, -1) and most < value:
+        value = most
+    resource.setrlimit(limit, (value, value))
+
+
+def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
+    """Answers until the questions end. `answer` is given the question and a way to say something before the answer."""
+    questions, answers = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+
+    number = 0
+
+    def say(value: object) -> None:
+        text = _fitting(value)
+        _write(answers, HEADER.pack(len(text), number) + text)
+
+    try:
+        while (header := _read(questions, HEADER.size)) is not None:
+            length, number = HEADER.unpack(header)
+            question = _read(questions, length)
+            if question is None:
+                return
+            say(answer(decode(question), say))
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    except BrokenPipeError:
+        return  # nobody is there to be answered
+
+
+def _fitting(value: object) -> bytes:
+    """What is larger than anybody reads is not said: that it is, is no fault of an engine."""
+    try:
+        text = encode_text(value).encode()
+        wrong = what_is_wrong(text)
+    except TooLarge as error:
+        text, wrong = b"", str(error)
+    return text if wrong is None else encode_text({"unfit": wrong}).encode()
+
+
+def _read(file: int, count: int) -> bytes | None:
+    """Exactly so many bytes; None where the other side is gone."""
+    found = bytearray()
+    while len(found) < count:
+        part = os.read(file, min(1 << 20, count - len(found)))
+        if not part:
+            return None
+        found += part
+    return bytes(found)
+
+
+def _write(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]

@@ -1,0 +1,163 @@
+"""The process in which the direct engine runs apart from callers: `python -m vesper.migration.workers.worker_main`.
+
+`isolation` starts it. It holds the programs that it was given and one execution at a time; a question that begins
+another one drops the one before.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from vesper.engines.direct_engine import load_documents
+from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
+from vesper.migration.workers.serving import bound, live_as_long_as, serve
+from vesper.migration.workers.wire_values import (
+    Unsendable,
+    asked_for,
+    known_by,
+    pack_marks,
+    pack_outcome,
+    pack_request,
+    unpack,
+    unpack_completion,
+)
+from vesper.values.model import Value
+
+MOST_PROGRAMS = 256
+_MEASURED = frozenset({"call", "start", "script", "advance"})
+
+
+class Worker:
+    """Answers the questions of one `isolation.Workers`."""
+
+    def __init__(self) -> None:
+        self._programs: dict[str, Any] = {}
+        self._execution: Any = None
+        self._has_path = False
+        self._marks: list[tuple[int, Value]] = []
+        self._computed = time.process_time_ns()
+        """When the last answer was known."""
+
+    def load(self, ir: bytes, callees: Sequence[bytes]) -> Any:
+        return load_documents(ir, list(callees))
+
+    def answer(self, question: Mapping[str, Any], say: Callable[[object], None]) -> object:
+        """With the processor time since the answer before: to read a question and to write an answer is part of it."""
+        found = self._guarded(question)
+        before, self._computed = self._computed, time.process_time_ns()
+        if question["do"] in _MEASURED:
+            found["cpu"] = (self._computed - before) // 1000
+        return found
+
+    def _guarded(self, question: Mapping[str, Any]) -> dict[str, object]:
+        try:
+            return self._answer(question)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it is, the caller's process is told
+            return {"raised": type(error).__name__, "message": str(error)[:2000]}
+
+    def _answer(self, question: Mapping[str, Any]) -> dict[str, object]:
+        match question["do"]:
+            case "hello":
+                return {"hello": True}
+            case "load":
+                program = self.load(question["ir"], question["callees"])
+                if len(self._programs) >= MOST_PROGRAMS:  # after it: who asked forgets only where this went well
+                    self._programs.clear()
+                self._programs[question["program"]] = program
+                return {"points": [[each.kind, each.expression, each.outcome] for each in program.points()]}
+            case "call":
+                return self._call(question)
+            case "start":
+                return self._start(question)
+            case "script":
+                return self._script(question)
+            case "advance":
+                completions = tuple(map(unpack_completion, question["completions"]))
+                return self._step(self._execution.advance(completions))
+            case other:
+                raise ValueError(f"nobody knows what to do for {other!r}")
+
+    def _program(self, question: Mapping[str, Any]) -> Any:
+        return self._programs[question["program"]]
+
+    def _call(self, question: Mapping[str, Any]) -> dict[str, object]:
+        program, (inputs, now, limits) = self._program(question), _arguments(question)
+        if question["key"] is None:
+            return {"outcome": pack_outcome(program.call(inputs, now, limits))}
+        outcome, path, fingerprint = program.call_pathed(inputs, question["key"], now, limits)
+        return {"outcome": pack_outcome(outcome), "path": path.hex(), "fingerprint": fingerprint}
+
+    def _start(self, question: Mapping[str, Any]) -> dict[str, object]:
+        self._marks = []
+        program, (inputs, now, limits) = self._program(question), _arguments(question)
+        if question["key"] is None:
+            is_traced = question["is_traced"]
+            execution = program.start(inputs, now, limits, self._observe if is_traced else None, is_traced)
+        else:
+            execution = program.start_pathed(inputs, question["key"], now, limits)
+        self._has_path = question["key"] is not None
+        self._execution = execution
+        return self._step(execution.advance(()))
+
+    def _script(self, question: Mapping[str, Any]) -> dict[str, object]:
+        """The execution on the records of another: as far as it asks for the very same, in one answer.
+
+        From the first request that is not the same to the letter it is an execution as any other: whoever asked
+        judges whether that is a difference, and goes on with `advance`."""
+        self._marks = []
+        program, (inputs, now, limits) = self._program(question), _arguments(question)
+        self._has_path = True
+        self._execution = program.start_pathed(inputs, question["key"], now, limits)
+        step, paths = self._execution.advance(()), []
+        for known, value, failure in question["exchanges"]:
+            if not isinstance(step, Blocked):
+                break
+            (request,) = step.requests
+            asked = _asked(request)
+            if asked is None or known_by(asked) != known:
+                break
+            paths.append([asked, self._execution.path().hex()])
+            step = self._execution.advance((Completion(request.id, unpack(value), failure),))
+        return {"paths": paths, **self._step(step)}
+
+    def _observe(self, index: int, value: Value) -> None:
+        self._marks.append((index, value))
+
+    def _step(self, step: Blocked | Done) -> dict[str, object]:
+        said: dict[str, object] = {"marks": pack_marks(tuple(self._marks))}
+        self._marks = []
+        if self._has_path:
+            said |= {"path": self._execution.path().hex(), "fingerprint": self._execution.fingerprint()}
+        if isinstance(step, Blocked):
+            (request,) = step.requests
+            return {**said, "request": pack_request(request)}
+        self._execution = None
+        return {**said, "outcome": pack_outcome(step.outcome)}
+
+
+def _asked(request: Request) -> str | None:
+    """None where no text says so."""
+    try:
+        return asked_for(request)
+    except Unsendable:
+        return None
+
+
+def _arguments(question: Mapping[str, Any]) -> tuple[Any, ...]:
+    fuel, seconds = question["fuel"], question["seconds"]
+    return unpack(question["inputs"]), question["now"], None if fuel is None else Limits(fuel, seconds)
+
+
+def main(worker: Worker, arguments: Sequence[str]) -> None:
+    live_as_long_as(int(arguments[0]))
+    bound(int(arguments[1]))
+    serve(worker.answer)
+
+
+if __name__ == "__main__":
+    main(Worker(), sys.argv[1:])

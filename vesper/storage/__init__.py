@@ -1,0 +1,1 @@
+"""SQLite and PostgreSQL access shared by the journal and the migration stores."""

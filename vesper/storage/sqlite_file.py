@@ -1,0 +1,349 @@
+"""A file of SQLite with a write-ahead log, in which somebody keeps tables: the journal, and the migration state.
+
+SQLite must not see a fork: its locks belong to the process, and what it remembers of them would be wrong in the child.
+So connections are closed before one and opened again, by parent and child, when they are next used.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from vesper.storage.sqlite_errors import said_by_sqlite
+from vesper.storage.transaction import Row, Transaction
+from vesper.values.vesper_error import VesperError
+
+_FORK_SECONDS = 10.0
+_LOG_PAGES = 4000
+"""Pages of the log (16 MiB) before it is moved into the file: a page that many commits wrote is moved once."""
+
+
+class Connections:
+    """What belongs to one process: a writer and a reader."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        """Nobody takes it twice, see `_refuse_own`. Its owner is known: an exception that strikes who waits for a while
+        only, when he has just got it, does not leave it taken, and a signal handler does not wait for its own thread.
+        Everybody else enters it in C, where nothing strikes."""
+        self.writer: sqlite3.Connection | None = None
+        self.level = ""
+        self.reading_lock = threading.Lock()
+        self.reader: sqlite3.Connection | None = None
+        self.inode = (0, 0)
+        self.is_torn = False
+        """True in a child that was forked while its parent wrote: SQLite cannot be used any more."""
+
+
+class SqliteFile:
+    """The file at `path`. Whoever keeps something in it says what that is called, and makes its tables."""
+
+    what = "tables"
+    """What the file is called in messages."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._here = self._connections()
+        _FILES.add(self)
+
+    # -- what is the keeper's to say --------------------------------------------------------------
+
+    def _connections(self) -> Connections:
+        return Connections()
+
+    @property
+    def _busy_seconds(self) -> float:
+        """How long another process may hold the file before it counts as locked."""
+        raise NotImplementedError
+
+    @property
+    def _turn_seconds(self) -> float:
+        """How long a thread waits for the others of its process; -1 is as long as it takes."""
+        return -1
+
+    def _error_of_turn(self) -> VesperError:
+        return self._error(
+            f"{self._path}: other threads of this process have had the {self.what} for {self._turn_seconds:g} s"
+        )
+
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        """Makes the tables, or brings them up to date; refuses those of a newer Vesper."""
+        raise NotImplementedError
+
+    def _error(self, text: str) -> VesperError:
+        raise NotImplementedError
+
+    def _error_of(self, error: sqlite3.Error) -> VesperError:
+        return self._error(said_by_sqlite(error, self._path, self.what, self._busy_seconds))
+
+    # -- using it ---------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return str(self._path)
+
+    @staticmethod
+    def path_of_dsn(rest: str) -> Path | None:
+        """What stands behind `sqlite:`: a path, or `//` and, as in a URL, a path in which signs may be escaped. None
+        where that names no file."""
+        text = rest
+        if rest.startswith("//"):
+            host, slash, path = rest[2:].partition("/")
+            if host not in ("", "localhost") or not slash:
+                return None
+            text = unquote("/" + path)
+        return None if not text or text.startswith(":") or "\0" in text else Path(text).absolute()
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """One thread of the process writes at a time. To be used in an `Ending` (`store`)."""
+        here = self._here
+        self._refuse_own(here)
+        try:
+            if not here.lock.acquire(timeout=self._turn_seconds):
+                raise self._error_of_turn()
+            try:
+                connection = here.writer or self._open(here)
+                self._check_file(here)
+                set_level(here, connection, "FULL")
+                with connection:  # commits or rolls back, in C
+                    # Within: who is interrupted while it waits for another process may have begun all the same.
+                    connection.execute("BEGIN IMMEDIATE")
+                    yield SqliteTransaction(connection)
+            except sqlite3.Error as error:
+                self._abandon(here, error)
+                raise self._error_of(error) from error
+        finally:
+            try:  # noqa: SIM105  # `suppress` is Python, and a signal handler may strike there first
+                here.lock.release()
+            except RuntimeError:
+                pass  # he never had it
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """Its lock is anybody's to release: who is struck without an `Ending` has it as long as his traceback lives,
+        and whichever thread collects that lets it go."""
+        here = self._here
+        if here.reader is None:
+            self._make_ready(here)
+        with here.reading_lock:
+            try:
+                connection = here.reader or self._open_reader(here)
+                with connection:  # ends it, in C
+                    connection.execute("BEGIN")
+                    yield SqliteTransaction(connection)
+            except sqlite3.Error as error:
+                if here.reader is not None:
+                    here.reader.close()
+                    here.reader = None
+                raise self._error_of(error) from error
+
+    def close(self) -> None:
+        here = self._here
+        self._refuse_own(here)
+        with here.lock, here.reading_lock:
+            _close(here)
+
+    def _refuse_own(self, here: Connections) -> None:
+        """A signal handler that strikes who writes would wait for itself, or come between his statements."""
+        if here.lock._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks
+            raise self._error(
+                f"{self._path}: a signal handler cannot write, open or close the {self.what} while its thread writes"
+            )
+
+    # -- opening ----------------------------------------------------------------------------------
+
+    def _open(self, here: Connections) -> sqlite3.Connection:
+        """The connection that writes; the file and its tables are made where there are none."""
+        if here.is_torn:
+            raise self._error(
+                f"{self._path}: this process was forked while its parent was writing the {self.what}; it cannot use "
+                f"it. Fork before the {self.what} is used, or start a new process instead"
+            )
+        self._make_file()
+        connection = self._connect()
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            if mode != "wal":
+                raise self._error(
+                    f"{self._path}: the file system has no shared memory for a write-ahead log (mode {mode}): "
+                    f"put the {self.what} on a local disk"
+                )
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+            connection.execute("PRAGMA synchronous = FULL")
+            self._make_tables(connection)
+        except BaseException:
+            connection.close()
+            raise
+        status = self._path.stat()
+        here.inode = (status.st_dev, status.st_ino)
+        here.level = "FULL"
+        here.writer = connection
+        return connection
+
+    def _make_file(self) -> None:
+        """A new file is for its owner alone, for it holds what nodes were called with. SQLite gives the files beside
+        it the same rights."""
+        try:
+            if not self._path.parent.exists():
+                self._path.parent.mkdir(mode=0o700)  # one folder, such as `.vesper`; a longer path is a mistake
+                _sync_folder(self._path.parent.parent)
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            if self._path.is_dir():
+                raise self._error(f"{self._path} is a folder: a {self.what} is a file") from None
+        except FileNotFoundError:
+            raise self._error(
+                f"{self._path}: the folder {self._path.parent.parent} does not exist; create it"
+            ) from None
+        except OSError as error:
+            raise self._error(f"{self._path}: the {self.what} cannot be created: {error.strerror}") from None
+
+    def _make_ready(self, here: Connections) -> None:
+        """Opens the writer, which makes the tables. Never with the lock of the reader: who wants both takes the
+        writer's first."""
+        self._refuse_own(here)
+        with here.lock:
+            try:
+                if here.writer is None:
+                    self._open(here)
+            except sqlite3.Error as error:
+                raise self._error_of(error) from error
+
+    def _open_reader(self, here: Connections) -> sqlite3.Connection:
+        connection = self._connect()
+        connection.execute("PRAGMA query_only = ON")
+        here.reader = connection
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
+
+    def _check_file(self, here: Connections) -> None:
+        """SQLite goes on writing to a file that somebody deleted or replaced: nobody would find it again."""
+        try:
+            status = self._path.stat()
+        except OSError:
+            status = None
+        if status is None or (status.st_dev, status.st_ino) != here.inode:
+            with here.reading_lock:
+                _close(here)
+            raise self._error(f"{self._path}: somebody deleted or replaced the {self.what} while it was in use")
+
+    def _abandon(self, here: Connections, error: sqlite3.Error) -> None:
+        """A connection that met a broken file or disk is not used again."""
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL):
+            _close_writer(here)
+
+
+class SqliteTransaction:
+    __slots__ = ("_connection",)
+    locking = ""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
+        found: list[Any] = self._connection.execute(sql, parameters).fetchall()
+        return found
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> int:
+        return self._connection.execute(sql, parameters).rowcount
+
+    def now_us(self) -> int:
+        return time.time_ns() // 1000
+
+
+def _sync_folder(folder: Path) -> None:
+    """A folder that was made is found again after a loss of power; SQLite sees to that for the files in it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def set_level(here: Connections, connection: sqlite3.Connection, level: str) -> None:
+    """FULL syncs the log at every commit; NORMAL lets a loss of power take the last ones, and nothing else."""
+    if here.level != level:
+        connection.execute(f"PRAGMA synchronous = {level}")
+        here.level = level
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """Ends what is still open; SQLite has ended it itself after some errors."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _close_writer(here: Connections) -> None:
+    connection, here.writer = here.writer, None
+    if connection is not None:
+        connection.close()
+
+
+def _close(here: Connections) -> None:
+    reader, here.reader = here.reader, None
+    if reader is not None:
+        reader.close()
+    _close_writer(here)
+
+
+# -- forks ----------------------------------------------------------------------------------------
+
+_FILES: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
+
+
+class _Forking(threading.local):
+    """What this thread holds while it forks; another may fork at the same time."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[SqliteFile, bool, bool]] = []
+
+
+_forking = _Forking()
+
+
+def _before_fork() -> None:
+    """All threads that fork take what they need in the same order, so that none waits for another that waits for it."""
+    for file in sorted(_FILES, key=id):
+        here = file._here
+        is_own = here.lock._is_owned()  # type: ignore[attr-defined]  # it forks while it writes
+        has_writer = not is_own and here.lock.acquire(timeout=_FORK_SECONDS)
+        has_reader = here.reading_lock.acquire(timeout=_FORK_SECONDS)
+        if has_writer and has_reader:
+            _close(here)
+        _forking.held.append((file, has_writer, has_reader))
+
+
+def _after_fork_in_parent() -> None:
+    while _forking.held:
+        file, has_writer, has_reader = _forking.held.pop()
+        if has_reader:
+            file._here.reading_lock.release()
+        if has_writer:
+            file._here.lock.release()
+
+
+def _after_fork_in_child() -> None:
+    while _forking.held:
+        file, has_writer, has_reader = _forking.held.pop()
+        inherited = file._here
+        file._here = file._connections()
+        if not (has_writer and has_reader):
+            file._here.is_torn = True
+            _INHERITED.append(inherited)  # closing it would end locks and logs of the parent
+
+
+_INHERITED: list[Connections] = []
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,17 @@
+"""Test doubles for nodes with effects: public as `vesper.testing`.
+
+`Stubs` is a Host whose requests a test answers. `Recorder` writes a performed run as a case of the node. `Replay` is a
+Host that answers from such a file.
+"""
+
+from __future__ import annotations
+
+from vesper.host.stub_answers import Asked, StubError, StubMismatch, Unanswered
+from vesper.testing.recorder import NotRecorded, Recorder
+from vesper.testing.replay_host import Replay, ReplayMismatch
+from vesper.testing.stubs import NOON, Stubs
+
+__all__ = [
+    "NOON", "Asked", "NotRecorded", "Recorder", "Replay", "ReplayMismatch", "StubError", "StubMismatch", "Stubs",
+    "Unanswered",
+]  # fmt: skip

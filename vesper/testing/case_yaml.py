@@ -1,0 +1,137 @@
+"""Values as the YAML of a case: text that `vesper.language.check.expressions.literals` reads back as the very same
+values.
+
+A mapping or a list stands on one line where it fits, and otherwise an entry a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from vesper.values.json_value import Json, JsonContent, depth_of, exact_text, json_string
+from vesper.values.model import Scalar, Value, in_order, scalar_text
+from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+
+_MAX_LINE = 110
+_MAX_DEPTH = 12
+"""Deeper JSON is written as JSON text: a reader of YAML counts levels, too."""
+_PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./-]| (?=[A-Za-z0-9/]))*", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+Z)?", re.ASCII)
+_LIKE_JSON = re.compile(r'\s*(?:[{\["]|-?[0-9]|(?:true|false|null)\s*\Z)')
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A mapping, its keys as they are written."""
+
+    pairs: Sequence[tuple[str, Node]]
+
+
+Node: TypeAlias = "str | list[Node] | Entries"
+"""What is written: a scalar as it stands in the file, a list, or a mapping."""
+
+
+def spelled(type_: Type, value: Value) -> Node:
+    """A value of the type, in a place where a case has one."""
+    match type_, value:
+        case OptionalOf(inner), _:
+            return "null" if value is None else spelled(inner, value)
+        case ArrayOf(element), list():
+            return [spelled(element, item) for item in value]
+        case SetOf(element), frozenset():
+            return [spelled(element, item) for item in in_order(element, value)]
+        case MapOf(key, of), dict():
+            return Entries([(_key(spelled(key, cast(Value, each))), spelled(of, item)) for each, item in value.items()])
+        case Record(fields), dict():
+            named = cast(dict[str, Value], value)
+            return Entries([(name, spelled(field, named[name])) for name, field in fields])
+        case _ if type_ == JSON:
+            assert isinstance(value, Json)
+            content = value.content
+            is_deep = not isinstance(content, dict | tuple) or depth_of(content) > _MAX_DEPTH
+            return scalar(exact_text(value)) if is_deep else _json(content)
+        case _:
+            return scalar(scalar_text(cast(Scalar, value)))
+
+
+def scalar(text: str) -> str:
+    """Plain where YAML and the reader cannot take it for anything else; quotes change no kind."""
+    is_word = _PLAIN.fullmatch(text) is not None and text != "null"
+    return text if is_word or _PLAIN_NUMBER.fullmatch(text) or _PLAIN_TIME.fullmatch(text) else _quoted(text)
+
+
+def lines(key: str, node: Node, indent: int) -> list[str]:
+    """The lines of `key: node`, indented by so many spaces."""
+    space = " " * indent
+    flat = f"{space}{key}: {_flow(node)}"
+    if len(flat) <= _MAX_LINE or isinstance(node, str) or _is_empty(node):
+        return [flat]
+    if isinstance(node, Entries):
+        found = [f"{space}{key}:"]
+        for name, inner in node.pairs:
+            found += lines(name, inner, indent + 2)
+        return found
+    found = [f"{space}{key}:"]
+    for item in node:
+        found += _item(item, indent + 2)
+    return found
+
+
+def _item(node: Node, indent: int) -> list[str]:
+    """The lines of one item of a list."""
+    space = " " * indent
+    flat = f"{space}- {_flow(node)}"
+    if len(flat) <= _MAX_LINE or not isinstance(node, Entries) or _is_empty(node):
+        return [flat]
+    found: list[str] = []
+    for name, inner in node.pairs:
+        found += lines(name, inner, indent + 2)
+    return [f"{space}- {found[0].lstrip()}", *found[1:]]
+
+
+def _is_empty(node: list[Node] | Entries) -> bool:
+    return not (node.pairs if isinstance(node, Entries) else node)
+
+
+def _flow(node: Node) -> str:
+    if isinstance(node, str):
+        return node
+    if isinstance(node, Entries):
+        return f"{{{', '.join(f'{key}: {_flow(each)}' for key, each in node.pairs)}}}"
+    return f"[{', '.join(map(_flow, node))}]"
+
+
+def _key(node: Node) -> str:
+    assert isinstance(node, str), "a key is a scalar"
+    return node
+
+
+def _json(content: JsonContent) -> Node:
+    """What stands inside a json: a scalar is JSON text or, where it does not look like any, a string."""
+    match content:
+        case dict():
+            return Entries([(scalar(name), _json(each)) for name, each in content.items()])
+        case tuple():
+            return [_json(each) for each in content]
+        case str():
+            return scalar(json_string(content) if _LIKE_JSON.match(content) else content)
+        case _:
+            return scalar(exact_text(Json(content)))
+
+
+def _quoted(text: str) -> str:
+    """Any text as a scalar in double quotes, on one line."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    if character.isprintable() and character != "\ufeff":
+        return character
+    code = ord(character)
+    return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"

@@ -1,0 +1,194 @@
+"""A Host for tests: no server, no configuration file, no waiting. What its nodes ask for is answered by whoever derives
+from it.
+
+Everything that a node requires is granted to it, less what it denies itself. The journal is a file in a folder of its
+own, which goes with the Host.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import NoReturn
+
+from vesper.compiler import Compiled
+from vesper.config.effect_tables import Parts
+from vesper.config.grants import Grant
+from vesper.config.settings import Config, JournalSettings, PolicySettings, RecoverySettings
+from vesper.effects.database.settings import DatabaseSettings
+from vesper.effects.performer import Ask, EffectFailed
+from vesper.engines.engine import Limits, Program
+from vesper.host.attempts import Attempts, Note, Once
+from vesper.host.host import Host, Prepared, Ran
+from vesper.host.performers import Performers
+from vesper.host.plans import Plan
+from vesper.host.running import InDoubt, Running
+from vesper.journal.journal import Journal, open_journal
+from vesper.policies import retry
+from vesper.values.generated.effects import EFFECTS
+
+
+@dataclass(slots=True)
+class Here:
+    """A run that is under way."""
+
+    prepared: Prepared
+    problem: Exception | None = None
+    """What the test got wrong so far."""
+
+
+class OfflineHost(Host):
+    """Answers requests with `answered`, in the thread that runs the node."""
+
+    def __init__(self, *, retries: bool = False) -> None:
+        self.folder = _new_folder()
+        """Everything that it keeps; gone when the Host is closed."""
+        self._databases: dict[str, DatabaseSettings] = {}
+        config = Config(
+            None,
+            self.folder,
+            (Grant(("*",), ("*",), (), type(self).__name__),),
+            JournalSettings(f"sqlite:{self.folder / 'journal.db'}"),
+            RecoverySettings(enabled=False),
+            parts=Parts(databases=self._databases),
+        )
+        journal = open_journal(config.journal.dsn)
+        performer = _Performer(weakref.ref(self))
+        super().__init__(config, journal=journal, performers=dict.fromkeys(EFFECTS, performer))
+        self._attempts = _Straight(retries)
+        self._warned = True  # that the journal will not last is what it is for
+        self._real = Performers(config, {})
+        """For what is performed in the process, after all: databases of the test."""
+        self._local = threading.local()
+        self._close = weakref.finalize(self, _let_go, journal, self._real, self.folder)
+
+    @abstractmethod
+    def answered(self, ask: Ask) -> object:
+        """What a request comes to, in its Python form. Raises `EffectFailed`; `give_up` ends the run."""
+
+    def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
+        prepared = super().prepare(compiled, program, engine)
+        self._real.know_machines(prepared.plans.machines, compiled.node.node_id)
+        # Nobody needs the journal of a test after a loss of power: it need not wait for the disk.
+        return replace(prepared, plans=replace(prepared.plans, writes=False))
+
+    def _run(
+        self,
+        prepared: Prepared,
+        inputs: Mapping[str, object],
+        now: datetime,
+        limits: Limits | None,
+        on_begun: Callable[[Running], None] | None = None,
+    ) -> Ran:
+        """As any Host runs it; what the test got wrong is raised when the node has ended."""
+        here, outer = Here(prepared), getattr(self._local, "here", None)
+        self._local.here = here
+        try:
+            ran = super()._run(prepared, inputs, now, limits, on_begun)
+        except _GivenUp as given_up:
+            raise given_up.problem from None
+        finally:
+            self._local.here = outer  # a function that answers may itself run a node
+        if here.problem is not None:
+            raise here.problem
+        return ran
+
+    @property
+    def here(self) -> Here:
+        """The run of this thread."""
+        found: Here = self._local.here
+        return found
+
+    def give_up(self, problem: Exception) -> NoReturn:
+        """Ends the run of this thread: whoever called the node gets the problem, or the first one that was told."""
+        raise _GivenUp(self.here.problem or problem)
+
+    def tell(self, problem: Exception) -> None:
+        """Whoever called the node gets the problem when the node has ended; the first one where there are several."""
+        self.here.problem = self.here.problem or problem
+
+    def close(self, timeout: float | None = None) -> None:
+        super().close(timeout)
+        self._close()
+
+    def start(self) -> None:
+        """Nobody takes over the runs of a test, and no lease has to be renewed."""
+
+
+class _GivenUp(InDoubt):
+    """The way out of a run: the Host takes this exception for no fault of the engine."""
+
+    def __init__(self, problem: Exception) -> None:
+        super().__init__("", str(problem), "")
+        self.problem = problem
+
+
+class _Performer:
+    """Hands every request to the Host. It holds the Host weakly, so that one that nobody closes is collected."""
+
+    def __init__(self, host: weakref.ref[OfflineHost]) -> None:
+        self._host = host
+
+    def perform(self, ask: Ask) -> object:
+        host = self._host()
+        assert host is not None, "the Host runs the node that asks"
+        return host.answered(ask)
+
+    def probe(self, ask: Ask) -> object:
+        raise EffectFailed("unavailable", f"`{ask.path}`: nothing is recovered here, so nothing is probed")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class _Straight(Attempts):
+    """One answer settles a request, as in the cases of a node: policies are not applied. With `retries` each attempt
+    that the step's `retry` allows asks anew, and nobody waits in between."""
+
+    def __init__(self, retries: bool) -> None:
+        super().__init__(PolicySettings())
+        self._retries = retries
+
+    def perform(
+        self, plan: Plan, effect_class: str, once: Once, note: Note, deadline: float | None
+    ) -> tuple[object, EffectFailed | None]:
+        state = retry.State(retry.Rule.of(plan.policy, effect_class), None)
+        number = 1
+        while True:
+            try:
+                return once(plan.timeout, number > 1), None
+            except EffectFailed as failure:
+                if not self._retries or "attempts" not in plan.policy:
+                    return None, failure
+                state, decided = retry.step(state, retry.Failed(failure.code, 0, None), 0)
+                note(decided.to_record(), number)
+                if isinstance(decided, retry.GiveUp):
+                    return None, failure
+                number = decided.attempt
+
+
+def _new_folder() -> Path:
+    """A folder of its own: in memory where the system has room there, unless TMPDIR says where. A database that waits
+    for the disk takes ten times as long, and a test has nothing to lose."""
+    memory = None
+    if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
+        memory = _MEMORY if shutil.disk_usage(_MEMORY).free >= _ROOM else None
+    return Path(tempfile.mkdtemp(prefix="vesper-test-", dir=memory))
+
+
+_MEMORY = Path("/dev/shm")
+_ROOM = 256 << 20
+
+
+def _let_go(journal: Journal, real: Performers, folder: Path) -> None:
+    real.close()
+    journal.close()
+    shutil.rmtree(folder, ignore_errors=True)

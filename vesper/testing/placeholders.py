@@ -1,0 +1,164 @@
+"""What stands in a recording in the place of values that nobody may write down.
+
+A sensitive input keeps its shape: letters become `x`, digits of a text `0`, digits of a number `1`, so that lengths,
+patterns and signs are as they were. Wherever the value turns up again, in an answer or inside of a longer text, the
+same placeholder stands. A secret is `secret:NAME`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, cast
+
+from vesper.values.json_value import Json, JsonContent
+from vesper.values.model import Value, sorted_map
+from vesper.values.numbers import decimal_text, parse_decimal
+from vesper.values.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+
+_LONG_ENOUGH = 4
+"""Characters of a text that is looked for inside of others; a shorter one is replaced where it is all there is."""
+
+
+class Placeholders:
+    """Hides what is sensitive in one run. `redact` puts `secret:NAME` in the place of secrets."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+        self._whole: dict[tuple[type, object], object] = {}
+        self._parts: dict[str, str] = {}
+
+    def replace(self, type_: Type, value: Value, by: Value | None = None) -> Value:
+        """The placeholder for a sensitive value, which is looked for from now on."""
+        found = _shaped(type_, value) if by is None else by
+        self._learn(value, found)
+        return found
+
+    def hidden(self, type_: Type, value: Value) -> Value:
+        """A value with placeholders for all that it holds of what was replaced, and without secrets."""
+        match type_, value:
+            case OptionalOf(inner), _:
+                return None if value is None else self.hidden(inner, value)
+            case ArrayOf(element), list():
+                return [self.hidden(element, item) for item in value]
+            case SetOf(element), frozenset():
+                return frozenset(cast(Any, self.hidden(element, item)) for item in value)
+            case MapOf(key, of), dict():
+                entries = {cast(Any, self.hidden(key, each)): self.hidden(of, item) for each, item in value.items()}
+                return sorted_map(MapOf(key, of), entries)
+            case Record(fields), dict():
+                named = cast(dict[str, Value], value)
+                return {name: self.hidden(field, named[name]) for name, field in fields}
+            case _ if isinstance(value, Json):
+                return Json(cast(JsonContent, _mapped(value.content, self._leaf, self._name)))
+            case Enum(), _:
+                return value
+            case _:
+                return cast(Value, self._leaf(value))
+
+    def _leaf(self, value: object) -> object:
+        whole = self._whole.get((type(value), value))
+        if whole is not None:
+            return whole
+        if not isinstance(value, str):
+            return value
+        for old, new in self._parts.items():
+            value = value.replace(old, new)
+        return self._redact(value)
+
+    def _name(self, name: str) -> str:
+        """The name of a field in a json, which may be what is sensitive; a short one is taken for the name it is."""
+        return str(self._leaf(name)) if len(name) >= _LONG_ENOUGH else name
+
+    def _learn(self, old: object, new: object) -> None:
+        """Pairs what stands at the same place of the value and of its placeholder."""
+        if isinstance(old, Json) and isinstance(new, Json):
+            self._learn(old.content, new.content)
+        elif isinstance(old, Mapping) and isinstance(new, Mapping):
+            for (old_key, old_item), (new_key, new_item) in zip(old.items(), new.items(), strict=False):
+                if old_key != new_key:
+                    self._learn(old_key, new_key)
+                self._learn(old_item, new_item)
+        elif isinstance(old, list | tuple) and isinstance(new, list | tuple):
+            for one, other in zip(old, new, strict=False):
+                self._learn(one, other)
+        elif isinstance(old, frozenset) and isinstance(new, frozenset):
+            for one, other in zip(sorted(cast(Any, old)), sorted(cast(Any, new)), strict=False):
+                self._learn(one, other)
+        elif not isinstance(old, bool | None) and type(old) is type(new):
+            self._whole[type(old), old] = new
+            if isinstance(old, str) and isinstance(new, str) and len(old) >= _LONG_ENOUGH:
+                self._parts[old] = new
+
+
+def _shaped(type_: Type, value: Value) -> Value:
+    """A value of the same type and shape that says nothing of the first one."""
+    match type_, value:
+        case OptionalOf(inner), _:
+            return None if value is None else _shaped(inner, value)
+        case ArrayOf(element), list():
+            return [_shaped(element, item) for item in value]
+        case SetOf(element), frozenset():
+            return frozenset(cast(Any, _shaped(element, item)) for item in value)
+        case MapOf(key, of), dict():
+            entries = {cast(Any, _shaped(key, each)): _shaped(of, item) for each, item in value.items()}
+            return sorted_map(MapOf(key, of), entries)
+        case Record(fields), dict():
+            named = cast(dict[str, Value], value)
+            return {name: _shaped(field, named[name]) for name, field in fields}
+        case _ if type_ == JSON:
+            assert isinstance(value, Json)
+            return Json(cast(JsonContent, _mapped(value.content, _shaped_leaf, str)))
+        case Enum(members=members), _:
+            return members[0]
+        case _:
+            return cast(Value, _shaped_leaf(value))
+
+
+def _mapped(content: JsonContent, leaf: Callable[[object], object], name: Callable[[str], str]) -> object:
+    """A json with every scalar, and every name of a field, as the functions give it."""
+    if isinstance(content, tuple):
+        return tuple(_mapped(each, leaf, name) for each in content)
+    if isinstance(content, dict):
+        found = {name(key): _mapped(each, leaf, name) for key, each in content.items()}
+        return {key: found[key] for key in sorted(found)}
+    return leaf(content)
+
+
+def _shaped_leaf(value: object) -> object:
+    match value:
+        case None:
+            return None
+        case bool():
+            return False
+        case int():
+            return int(_ones(str(value)))
+        case Decimal():
+            return parse_decimal(_ones(decimal_text(value)))
+        case float():
+            return -1.0 if value < 0 else 1.0
+        case str():
+            return "".join(map(_shaped_character, value))
+        case bytes():
+            return bytes(len(value))
+        case datetime():
+            return datetime(2000, 1, 1, tzinfo=UTC)
+        case date():
+            return date(2000, 1, 1)
+        case timedelta():
+            return timedelta(seconds=1)
+        case _:
+            raise TypeError(f"no placeholder is known for a {type(value).__name__}")
+
+
+def _ones(text: str) -> str:
+    return "".join("1" if each.isdigit() else each for each in text)
+
+
+def _shaped_character(character: str) -> str:
+    if character.isdigit():
+        return "0"
+    if character.isalpha():
+        return "X" if character.isupper() else "x"
+    return character

@@ -1,0 +1,369 @@
+"""Runs as test cases: a run that was performed for real is written as a case of the node's own form.
+
+What is written comes from a second execution, which is fed what the first was answered: with placeholders where a value
+may not be written down (`vesper.testing.placeholders`). So the case is met by construction, or it is not written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from vesper.compiler import Compiled
+from vesper.compiler.callees import interface_of
+from vesper.engines.engine import Blocked, Completion, Limits, Program, Request
+from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
+from vesper.host.host import Host, Prepared, Ran, Recovered
+from vesper.host.outcomes import recorded_outcome
+from vesper.host.running import Running, says_not_done
+from vesper.host.stub_answers import plain_step
+from vesper.journal.entry import Entry, Kind
+from vesper.journal.journal import Journal
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.ir.nodes import Output
+from vesper.language.ir.nodes import Request as RequestOfNode
+from vesper.testing.case_yaml import Entries, Node, lines, scalar, spelled
+from vesper.testing.placeholders import Placeholders
+from vesper.testing.replay_host import ReplayMismatch, differs, read_cases
+from vesper.values.inputs import accept_inputs
+from vesper.values.model import Value, plain, same
+from vesper.values.times import timestamp_text
+from vesper.values.types import Type
+from vesper.values.vesper_error import VesperError
+
+HEADER = "# Recorded by Vesper"
+_ITERATION = re.compile(r"\[[0-9]+\]")
+_SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
+
+
+class NotRecorded(VesperError):
+    """The run was performed, and no case can be made of it; the message says why. `ran` is what it came to."""
+
+    ran: Ran | None = None
+
+
+# -- from a run to a case -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """A request of the second execution, and what it is completed with."""
+
+    request: Request
+    value: Value
+    failure: str | None
+
+
+def case_lines(
+    prepared: Prepared,
+    entries: Sequence[Entry],
+    name: str,
+    redact: Callable[[str], str] = lambda text: text,
+    placeholders: Mapping[str, object] | None = None,
+) -> list[str]:
+    """The lines of a case for a run that has ended, indented as `testing: test_cases:` wants them."""
+    compiled = prepared.compiled
+    outcome = recorded_outcome(entries[-1].body)
+    if not isinstance(outcome, Returned | DeclaredError | Failed | ContractBroken):
+        raise NotRecorded(f"a run that ends as {outcome.kind} is no case: what stopped it is not the node's")
+    hiding = Placeholders(redact)
+    inputs = _inputs(compiled, entries[0], hiding, placeholders or {})
+    now = entries[0].body["now"]
+    assert isinstance(now, datetime)
+    exchanges, ended = _again(prepared, inputs, now, entries, hiding)
+    hidden = ", ".join(f"`{each}`" for each in compiled.node.grants.sensitive)
+    if (ended.kind, _code(ended)) != (outcome.kind, _code(outcome)):
+        raise NotRecorded(
+            f"with placeholders for {hidden or 'secrets'} the node ends as {ended.kind} {_code(ended)}, and it ended "
+            f"as {outcome.kind} {_code(outcome)}; choose other ones: `Recorder(…, placeholders={{NAME: VALUE}})`"
+        )
+    types = {each.name: each.type for each in compiled.node.inputs}
+    requests = interface_of(compiled).requests
+    pairs: list[tuple[str, Node]] = [
+        ("inputs", Entries([(each, spelled(types[each], value)) for each, value in inputs.items()])),
+        ("now", timestamp_text(now)),
+    ]
+    if exchanges:
+        pairs.append(("effects", [_effect(each, requests[_step(each.request.path)]) for each in exchanges]))
+    pairs.append(("expect", _expect(compiled, ended)))
+    found = [f"    - name: {scalar(name)}"]
+    for key, node in pairs:
+        found += lines(key, node, 6)
+    _check_reading(compiled, found, inputs, exchanges, ended)
+    return found
+
+
+def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapping[str, object]) -> dict[str, Value]:
+    """The inputs that were given, with placeholders for those that are sensitive."""
+    given = start.body["inputs"]
+    assert isinstance(given, Mapping)
+    declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
+    sensitive = compiled.node.grants.sensitive
+    for name in chosen:
+        if name not in sensitive:
+            raise NotRecorded(f"a placeholder is given for `{name}`, which is no sensitive input of the node")
+    values, refused = accept_inputs(declared, dict(given))
+    if refused:
+        told = ", ".join(f"{each.path}: {each.kind.value}" for each in refused)
+        raise NotRecorded(f"the inputs do not fit the node, so that it never began ({told})")
+    instead, problems = accept_inputs(declared, {**given, **chosen})
+    if problems:
+        raise NotRecorded(f"the placeholder for `{problems[0].path}` is no value of its type")
+    types = {name: type_ for name, type_, _ in declared if name in given}
+    for name, type_ in types.items():
+        if name in sensitive:
+            values[name] = hiding.replace(type_, values[name], instead[name] if name in chosen else None)
+    return {
+        name: values[name] if name in sensitive else hiding.hidden(type_, values[name]) for name, type_ in types.items()
+    }
+
+
+def _again(
+    prepared: Prepared, inputs: Mapping[str, Value], now: datetime, entries: Sequence[Entry], hiding: Placeholders
+) -> tuple[list[_Exchange], Outcome]:
+    """A second execution on what the first was answered. Nothing is performed."""
+    settled = [each for each in entries if each.kind in _SETTLES and not says_not_done(each)]
+    execution = prepared.program.start({name: plain(value) for name, value in inputs.items()}, now, is_traced=False)
+    found: list[_Exchange] = []
+    step = execution.advance(())
+    while isinstance(step, Blocked):
+        (request,) = step.requests
+        if not settled or settled[0].path != request.path:
+            asked = settled[0].path if settled else "nothing more"
+            raise NotRecorded(
+                f"with placeholders the node asks for `{request.path}`, where it asked for {asked} in the run; "
+                "choose other ones: `Recorder(…, placeholders={NAME: VALUE})`"
+            )
+        known = settled.pop(0)
+        code = known.body.get("code")
+        gives = prepared.plans.of(request.path).gives
+        value = None if code is not None else hiding.hidden(gives, _accepted(gives, known.body.get("value")))
+        found.append(_Exchange(request, value, None if code is None else str(code)))
+        step = execution.advance((Completion(request.id, plain(value), None if code is None else str(code)),))
+    return found, step.outcome
+
+
+def _accepted(type_: Type, value: object) -> Value:
+    """A completion as a value: what a performer gives is plain objects."""
+    values, problems = accept_inputs([("value", type_, None)], {"value": value})
+    if problems:
+        raise NotRecorded(f"what was recorded is no {type_}: {problems[0].kind}")
+    return values["value"]
+
+
+def _effect(exchange: _Exchange, of_node: RequestOfNode) -> Node:
+    request = exchange.request
+    types = {name: value.type for name, value in of_node.arguments}
+    parts: list[tuple[str, Node]] = [(name, scalar(text)) for name, text in request.fixed.items()]
+    parts += [("key", scalar(request.key))] if request.key is not None and "key" not in types else []
+    parts += [(name, spelled(types[name], _accepted(types[name], value))) for name, value in request.arguments.items()]
+    found: list[tuple[str, Node]] = [("step", scalar(plain_step(request.path)))]
+    found += [("request", Entries(parts))] if parts else []
+    if exchange.failure is not None:
+        found.append(("fails", exchange.failure))
+    else:
+        found.append(("returns", spelled(of_node.result.type, exchange.value)))
+    return Entries(found)
+
+
+def _expect(compiled: Compiled, outcome: Outcome) -> Node:
+    match outcome:
+        case Returned(value):
+            return _fields(compiled.node.outputs, value)
+        case DeclaredError(value):
+            return Entries([("error", _fields(compiled.node.errors, value))])
+        case Failed(code):
+            return Entries([("fails", str(code))])
+        case ContractBroken(phase, index):
+            return Entries([("breaks", scalar(dict(compiled.node.phases())[phase][index].text))])
+        case _:
+            raise AssertionError(f"{outcome.kind} is no case")
+
+
+def _fields(declared: Sequence[Output], values: Mapping[str, Value]) -> Entries:
+    types = {each.name: each.type for each in declared}
+    return Entries([(name, spelled(types[name], _accepted(types[name], value))) for name, value in values.items()])
+
+
+def _code(outcome: Outcome) -> str:
+    match outcome:
+        case Failed(code):
+            return str(code)
+        case DeclaredError(value):
+            return str(value.get("error_code", ""))
+        case ContractBroken(phase, index):
+            return f"{phase} {index}"
+        case _:
+            return ""
+
+
+def _step(path: str) -> str:
+    return _ITERATION.sub("", path)
+
+
+def _check_reading(
+    compiled: Compiled,
+    written: Sequence[str],
+    inputs: Mapping[str, Value],
+    exchanges: Sequence[_Exchange],
+    outcome: Outcome,
+) -> None:
+    """Holds what was written to what it stands for. What cannot be read back is not written."""
+    text = "\n".join(["test_cases:", *written, ""])
+    try:
+        (case,) = read_cases(compiled, SourceFile("the recording", text))
+    except ReplayMismatch as problem:
+        raise NotRecorded(f"the run cannot be written as a case:\n{problem}") from None
+    is_same = same(dict(case.inputs), {name: plain(value) for name, value in inputs.items()})
+    is_same &= len(case.effects) == len(exchanges)
+    for expected, exchange in zip(case.effects, exchanges, strict=False):
+        is_same &= expected.fails == exchange.failure and same(plain(expected.returns), plain(exchange.value))
+        is_same &= differs(exchange.request, expected) is None
+    values = case.expect if isinstance(outcome, Returned) else case.error if isinstance(outcome, DeclaredError) else {}
+    told = dict(outcome.value) if isinstance(outcome, Returned | DeclaredError) else {}
+    if not is_same or not same(values, told):
+        raise NotRecorded("the run cannot be written as a case: what was written reads back as something else")
+
+
+# -- the Host --------------------------------------------------------------------------------------
+
+
+class Recorder(Host):
+    """A Host that lets another one perform, and writes every run into a file of cases.
+
+        node = vesper.load("payment_handler", host=Recorder(host, "tests/recorded/payment.yaml"))
+
+    The file is made anew; one that is no recording is left alone. Sensitive inputs are written as `placeholders` says,
+    or else in their shape alone. A run of which no case can be made raises `NotRecorded`, after it was performed.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        placeholders: Mapping[str, object] | None = None,
+    ) -> None:
+        if not isinstance(host, Host):
+            raise TypeError(
+                f"a Recorder records what a Host performs: Recorder(host, path), not a {type(host).__name__}"
+            )
+        if isinstance(host, Recorder):
+            raise TypeError("a Recorder records what a Host performs, and not what another Recorder does")
+        # Nothing of its own: whatever a Host has, the other one has.
+        self._host = host
+        self._performers = host._performers
+        self.config = host.config
+        self.path = Path(path)
+        self._name = name
+        self._placeholders = dict(placeholders or {})
+        self._node: str | None = None
+        self._cases: list[list[str]] = []
+        self._writing = threading.Lock()
+        _check_file(self.path)
+
+    def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
+        node_id = compiled.node.node_id
+        if self._node not in (None, node_id):
+            raise NotRecorded(f"{self.path} records {self._node}: record {node_id} into a file of its own")
+        return self._host.prepare(compiled, program, engine)
+
+    def moment(self) -> datetime:
+        return self._host.moment()
+
+    def run(
+        self,
+        prepared: Prepared,
+        inputs: Mapping[str, object],
+        now: datetime,
+        limits: Limits | None = None,
+        on_begun: Callable[[Running], None] | None = None,
+    ) -> Ran:
+        return self._recorded(prepared, self._host.run(prepared, inputs, now, limits, on_begun))
+
+    async def arun(
+        self, prepared: Prepared, inputs: Mapping[str, object], now: datetime, limits: Limits | None = None
+    ) -> Ran:
+        return self._recorded(prepared, await self._host.arun(prepared, inputs, now, limits))
+
+    def recover(self, engine: str | None = None, limit: int = 100) -> list[Recovered]:
+        return self._host.recover(engine, limit)
+
+    def resume(self, execution: str, engine: str | None = None) -> Recovered:
+        return self._host.resume(execution, engine)
+
+    @property
+    def journal(self) -> Journal:
+        return self._host.journal
+
+    def knows(self, execution: str) -> bool:
+        return self._host.knows(execution)
+
+    def start(self) -> None:
+        self._host.start()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._host.is_closed
+
+    def close(self, timeout: float | None = None) -> None:
+        self._host.close(timeout)
+
+    def _recorded(self, prepared: Prepared, ran: Ran) -> Ran:
+        try:
+            self._write(prepared, ran)
+        except NotRecorded as problem:
+            problem.ran = ran
+            raise
+        return ran
+
+    def _write(self, prepared: Prepared, ran: Ran) -> None:
+        if not self._host.knows(ran.execution):
+            raise NotRecorded("the inputs do not fit, so the node never began")
+        entries = [each.entry for each in self._host.journal.read(ran.execution).entries]
+        with self._writing:
+            name = self._name or f"recorded {timestamp_text(cast(datetime, entries[0].body['now']))}"
+            name += f" {len(self._cases) + 1}" if self._cases else ""
+            redact = self._host._performers.secrets.redact
+            self._cases.append(case_lines(prepared, entries, name, redact, self._placeholders))
+            self._node = prepared.compiled.node.node_id
+            sensitive = ", ".join(prepared.compiled.node.grants.sensitive)
+            told = [
+                f"{HEADER} from a real run of {self._node}. Paste the cases below `testing: test_cases:` of the node,",
+                "# or answer a test from this file with `vesper.testing.Replay`.",
+            ]
+            if sensitive:
+                told.append(f"# These inputs are sensitive, and stand here in their shape alone: {sensitive}.")
+            told.append("test_cases:")
+            _write_whole(self.path, "\n".join([*told, *(line for case in self._cases for line in case), ""]))
+
+
+def _check_file(path: Path) -> None:
+    """Before anything is performed: a recording that cannot be written would be found out too late."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            with path.open(encoding="utf-8", errors="replace") as file:
+                if file.read(len(HEADER)) != HEADER:
+                    raise NotRecorded(f"{path} is there and is no recording: it is not overwritten")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise NotRecorded(f"{path} cannot be written: nobody gave the right to")
+    except OSError as error:
+        raise NotRecorded(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """All of it or nothing."""
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise NotRecorded(f"{path} cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,182 @@
+"""A file of recorded cases answers a node again, without a network: `vesper.testing.Replay`."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from vesper.compiler import Compiled
+from vesper.compiler.callees import interface_of
+from vesper.effects.performer import Ask, EffectFailed
+from vesper.engines.engine import Limits, Request
+from vesper.host.host import Prepared, Ran
+from vesper.host.running import Running
+from vesper.host.stub_answers import plain_step
+from vesper.language.check.case_effects import ExpectedRequest
+from vesper.language.check.cases import Case, check_cases
+from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
+from vesper.language.diagnostics.render.full import render_full
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.syntax.yaml_to_ast import build_cases
+from vesper.language.syntax.yaml_tree import read_yaml
+from vesper.testing.offline_host import OfflineHost
+from vesper.values.inputs import accept_inputs
+from vesper.values.model import Value, plain, same, show
+from vesper.values.vesper_error import VesperError
+
+_MAX_FILE = 8 << 20
+
+
+class ReplayMismatch(VesperError):
+    """The node asked for something else than was recorded, or there is no such recording; nothing was sent."""
+
+
+# -- from a file to cases -------------------------------------------------------------------------
+
+
+def read_cases(compiled: Compiled, source: SourceFile) -> tuple[Case, ...]:
+    """The cases of a file, by the types of the node. Raises `ReplayMismatch` with all that is wrong with them."""
+    bag = DiagnosticBag(source)
+    found: tuple[Case, ...] = ()
+    try:
+        tree = read_yaml(bag)
+        if tree is not None:
+            listed = build_cases(tree, bag)
+            called = {each.node.node_id: interface_of(each) for each in compiled.callees}
+            found = check_cases(listed, compiled.node, called, bag)
+    except CheckingStopped:
+        pass  # the reason is in the bag
+    if bag.has_errors:
+        told = "\n\n".join(render_full(source, each) for each in bag.sorted())
+        raise ReplayMismatch(f"{source.path} has no cases of {compiled.node.node_id}\n\n{told}")
+    return found
+
+
+def differs(request: Request | Ask, expected: ExpectedRequest) -> str | None:
+    """Why a request is not the one that a case lists; None where it is."""
+    if plain_step(request.path) != plain_step(expected.path):
+        return f"the node asks for `{plain_step(request.path)}`, and the recording has `{expected.path}` next"
+    for name, wanted in expected.request.items():
+        found: object = request.fixed.get(name)
+        if name in request.arguments:
+            found = request.arguments[name]
+        elif name == "key" and request.key is not None:
+            found = request.key
+        if not _has(plain(cast(Value, found)), plain(wanted)):
+            return f"`{expected.path}` asks with `{name}` {show(found)}, and the recording has {show(wanted)}"
+    return None
+
+
+def _has(found: object, wanted: object) -> bool:
+    """True where a value is the wanted one; a wanted record may name fewer fields."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return all(name in found and _has(found[name], part) for name, part in wanted.items())
+    return same(found, wanted)
+
+
+# -- the Host --------------------------------------------------------------------------------------
+
+_UNSAID = datetime(1970, 1, 1, tzinfo=UTC)
+"""Stands for a start that the caller does not say; known by being this very object."""
+
+
+class _LoadedNode(Protocol):
+    """The part of `vesper.Node` that a replay reads."""
+
+    @property
+    def _compiled(self) -> Compiled: ...
+
+
+class Replay(OfflineHost):
+    """A Host that answers from a file of recorded cases, and from nothing else.
+
+        replay = Replay("tests/recorded/payment.yaml")
+        node = vesper.load("payment_handler", host=replay)
+        outcome = node(replay.inputs(node))
+
+    Where the file has several cases, `case` names one, or the inputs of the call select it. Every request must be the
+    next one of the case, with the fields that it lists; any other raises `ReplayMismatch`. A call without a start of
+    its own starts when the recording did.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], case: str | None = None) -> None:
+        self.path = Path(path)
+        self._case = case
+        try:
+            if self.path.stat().st_size > _MAX_FILE:
+                raise ReplayMismatch(f"{self.path} has more than {_MAX_FILE >> 20} MiB: that is no recording")
+            self._source = SourceFile(self.path.as_posix(), self.path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise ReplayMismatch(f"{self.path} cannot be read: {reason}") from None
+        super().__init__()
+        self._read: dict[str, tuple[Case, ...]] = {}
+        self._waiting = threading.local()
+
+    def inputs(self, node: _LoadedNode) -> dict[str, Any]:
+        """Return the inputs of the recorded run, with placeholders for sensitive values."""
+        return dict(self.chosen(node._compiled).inputs)
+
+    def moment(self) -> datetime:
+        return _UNSAID
+
+    def cases(self, compiled: Compiled) -> tuple[Case, ...]:
+        """The cases of the file, by the types of the node."""
+        found = self._read.get(compiled.semantic_hash)
+        if found is None:
+            found = self._read[compiled.semantic_hash] = read_cases(compiled, self._source)
+        return found
+
+    def chosen(self, compiled: Compiled, inputs: Mapping[str, object] | None = None) -> Case:
+        """The case that a call is answered from."""
+        cases = self.cases(compiled)
+        names = ", ".join(f"`{each.name}`" for each in cases) or "none"
+        if self._case is not None:
+            named = [each for each in cases if each.name == self._case]
+            if not named:
+                raise ReplayMismatch(f"{self.path} has no case `{self._case}`; it has {names}")
+            return named[0]
+        if len(cases) == 1:
+            return cases[0]
+        declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
+        given, _ = accept_inputs(declared, dict(inputs or {}))
+        fitting = [each for each in cases if same(accept_inputs(declared, dict(each.inputs))[0], given)]
+        if not fitting:
+            raise ReplayMismatch(f"{self.path} has no case with these inputs; it has {names}: Replay(path, case=NAME)")
+        return fitting[0]
+
+    def _run(
+        self,
+        prepared: Prepared,
+        inputs: Mapping[str, object],
+        now: datetime,
+        limits: Limits | None,
+        on_begun: Callable[[Running], None] | None = None,
+    ) -> Ran:
+        case = self.chosen(prepared.compiled, inputs)
+        if now is _UNSAID:
+            now = case.now if isinstance(case.now, datetime) else datetime.now(UTC)
+        self._waiting.requests = list(case.effects)
+        ran = super()._run(prepared, inputs, now, limits, on_begun)
+        if self._waiting.requests:
+            left = self._waiting.requests[0].path
+            raise ReplayMismatch(f"case `{case.name}` of {self.path}: the node ended, and never asked for `{left}`")
+        return ran
+
+    def answered(self, ask: Ask) -> object:
+        waiting: list[ExpectedRequest] = self._waiting.requests
+        if not waiting:
+            self.give_up(
+                ReplayMismatch(f"{self.path}: the node asks for `{plain_step(ask.path)}`, and no more is recorded")
+            )
+        expected = waiting.pop(0)
+        problem = differs(ask, expected)
+        if problem is not None:
+            self.give_up(ReplayMismatch(f"{self.path}: {problem}"))
+        if expected.fails is not None:
+            raise EffectFailed(expected.fails, f"as recorded in {self.path}")
+        return plain(expected.returns)

@@ -1,0 +1,1 @@
+"""Tables generated from `schemas/`."""

@@ -1,0 +1,252 @@
+"""A caller's objects to values: the whole of a call at once, every problem with its path.
+
+docs/spec/values.md is the definition. Nothing here calls a method that a caller's subclass could have overridden:
+collections are read through the functions of the base types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from vesper.values.json_value import json_string
+from vesper.values.model import (
+    MAX_ENTRIES,
+    Key,
+    Problem,
+    ProblemKind,
+    Value,
+    ValueProblem,
+    accept,
+    accept_key,
+    in_order,
+    is_a,
+    scalar_text,
+)
+from vesper.values.record import record
+from vesper.values.typed import TypeAlias, final
+from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
+
+
+@final
+class _Refused:
+    """What is no value; the reason is among the problems."""
+
+
+_REFUSED = _Refused()
+
+Declared: TypeAlias = Sequence[tuple[str, Type, Value]]
+"""Inputs with a name, a type and a default; None is the default of an optional, and of others none."""
+_Path: TypeAlias = "str | tuple[_Path, str, object]"
+"""A name, or a path with a sign and what comes after it: it is written out only where there is a problem."""
+
+
+class NotInputs(TypeError):
+    """What a call was given is no dict of names: a mistake of the calling program, and not an outcome."""
+
+
+@record(frozen=True, slots=True)
+class Refusal:
+    """A problem with what it is about, for messages: the type that was expected and the object that came, if any."""
+
+    problem: Problem
+    expected: Type | None = None
+    given: object = None
+
+
+def accept_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[str, Value], list[Problem]]:
+    """Convert a whole call: the values in declared order, and every problem there is."""
+    values, refusals = read_inputs(declared, given)
+    return values, [each.problem for each in refusals]
+
+
+def read_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[str, Value], list[Refusal]]:
+    """The same, with what each problem is about."""
+    if not is_a(given, dict):
+        raise NotInputs(f"inputs must be a dict, not {type(given).__name__}")
+    if type(given) is not dict or any(type(key) is not str for key in given):
+        given = _plain(given)
+    reader = _Reader()
+    values: dict[str, Value] = {}
+    found = 0
+    for name, type_, default in declared:
+        if name in given:
+            found += 1
+            value = reader.read(type_, given[name], name)
+            if value is not _REFUSED:
+                values[name] = value  # type: ignore[assignment]  # there is only one of the other kind
+        elif default is not None or isinstance(type_, OptionalOf):
+            values[name] = _new(default)
+        else:
+            reader.refuse(name, ProblemKind.MISSING, type_)
+    if found < len(given):
+        known = {each[0] for each in declared}
+        for name in sorted(set(given) - known):
+            reader.refuse(name, ProblemKind.UNKNOWN, None, given[name])
+    return values, reader.refusals
+
+
+def _plain(given: Mapping[str, object]) -> dict[str, object]:
+    """The same inputs in a plain dict under plain names, so that no look-up calls what a subclass overrides."""
+    plain: dict[str, object] = {}
+    for key, value in _dict(given).items():
+        if not is_a(key, str):
+            raise NotInputs(f"input names must be str, not {type(key).__name__}")
+        plain[str.__str__(key)] = value
+    return plain
+
+
+def _new(default: Value) -> Value:
+    """A default as a value of one execution: whoever changes it changes no other's."""
+    match default:
+        case list():
+            return [_new(item) for item in default]
+        case dict():
+            return {key: _new(item) for key, item in default.items()}
+        case _:
+            return default
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.refusals: list[Refusal] = []
+
+    def refuse(self, path: _Path, kind: ProblemKind, expected: Type | None, given: object = None) -> None:
+        self.refusals.append(Refusal(Problem(_written(path), kind), expected, given))
+
+    def read(self, type_: Type, given: object, path: _Path) -> Value | _Refused:
+        try:
+            if type(type_) is Primitive or type(type_) is Enum:  # most are
+                return accept(type_, given)
+            match type_:
+                case OptionalOf(inner):
+                    return None if given is None else self.read(inner, given, path)
+                case ArrayOf(element):
+                    return self._items(element, _sequence(given), path)
+                case SetOf(element):
+                    return self._set(element, given, path)
+                case MapOf():
+                    return self._map(type_, _dict(given), path)
+                case Record():
+                    return self._record(type_, _dict(given), path)
+                case _:
+                    raise AssertionError(f"no value is a {type_}")
+        except ValueProblem as problem:
+            self.refuse(path, problem.kind, type_, given)
+            return _REFUSED
+
+    def _items(self, element: Type, items: Sequence[object], path: _Path) -> list[Value] | _Refused:
+        found = [self.read(element, item, (path, "[", index)) for index, item in enumerate(items)]
+        known = [item for item in found if not isinstance(item, _Refused)]
+        return known if len(known) == len(found) else _REFUSED
+
+    def _set(self, element: Type, given: object, path: _Path) -> Value | _Refused:
+        stored = _members(given)
+        if stored is not None:
+            try:
+                members = [accept_key(element, member) for member in stored]
+            except ValueProblem:
+                # Two engines share no order of these, so no member can be named.
+                raise ValueProblem(ProblemKind.MALFORMED) from None
+        else:
+            items = self._items(element, _sequence(given), path)
+            if isinstance(items, _Refused):
+                return _REFUSED
+            members = [item for item in items if isinstance(item, Key)]
+        found = frozenset(members)
+        if len(found) < len(members):
+            raise ValueProblem(ProblemKind.DUPLICATE)
+        return found
+
+    def _map(self, type_: MapOf, given: dict[object, object], path: _Path) -> Value | _Refused:
+        entries: dict[Key, object] = {}
+        is_sound, is_repeated = True, False
+        for key, value in given.items():
+            try:
+                plain = accept_key(type_.key, key)
+                is_repeated = is_repeated or plain in entries
+                entries[plain] = value
+            except ValueProblem as problem:
+                self.refuse((path, "[", "?"), problem.kind, type_.key, key)
+                is_sound = False
+        if is_repeated:  # two keys of subclasses with the same text
+            raise ValueProblem(ProblemKind.DUPLICATE)
+        found: dict[Key, Value] = {}
+        for read_key in in_order(type_.key, entries):
+            value = self.read(type_.value, entries[read_key], (path, "[", _key_text(read_key)))
+            if isinstance(value, _Refused):
+                is_sound = False
+            else:
+                found[read_key] = value
+        return found if is_sound else _REFUSED
+
+    def _record(self, type_: Record, given: dict[object, object], path: _Path) -> Value | _Refused:
+        if not all(is_a(key, str) for key in given):
+            raise ValueProblem(ProblemKind.WRONG_TYPE)
+        plain = {str.__str__(key): value for key, value in given.items() if isinstance(key, str)}
+        found: dict[str, Value] = {}
+        is_sound = True
+        for name, field in type_.fields:
+            if name in plain:
+                value = self.read(field, plain[name], (path, ".", name))
+                if isinstance(value, _Refused):
+                    is_sound = False
+                else:
+                    found[name] = value
+            elif isinstance(field, OptionalOf):
+                found[name] = None
+            else:
+                self.refuse((path, ".", name), ProblemKind.MISSING, field)
+                is_sound = False
+        unknown = sorted(set(plain) - {name for name, _ in type_.fields})
+        for name in unknown:
+            self.refuse((path, ".", name), ProblemKind.UNKNOWN, None, plain[name])
+        return found if is_sound and not unknown else _REFUSED
+
+
+def _written(path: _Path) -> str:
+    """A path as problems have it: `items[2].qty`."""
+    steps: list[str] = []
+    while not isinstance(path, str):
+        path, sign, step = path
+        steps.append(f"[{step}]" if sign == "[" else f".{step}")
+    return path + "".join(reversed(steps))
+
+
+def _key_text(key: Key) -> str:
+    """A key in a path: a string in quotes, anything else bare."""
+    return json_string(key) if isinstance(key, str) else scalar_text(key)
+
+
+def _limit(entries: int) -> None:
+    if entries > MAX_ENTRIES:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+
+
+def _sequence(given: object) -> Sequence[object]:
+    """The items of a list or tuple, read by the base type."""
+    if is_a(given, list):
+        _limit(list.__len__(given))
+        return given if type(given) is list else list(list.__iter__(given))
+    if is_a(given, tuple):
+        _limit(tuple.__len__(given))
+        return given if type(given) is tuple else tuple(tuple.__iter__(given))
+    raise ValueProblem(ProblemKind.WRONG_TYPE)
+
+
+def _members(given: object) -> list[object] | None:
+    """The members of a set or frozenset, read by the base type; None for anything else."""
+    if is_a(given, set):
+        _limit(set.__len__(given))
+        return list(set.__iter__(given))
+    if is_a(given, frozenset):
+        _limit(frozenset.__len__(given))
+        return list(frozenset.__iter__(given))
+    return None
+
+
+def _dict(given: object) -> dict[object, object]:
+    """The entries of a dict, read by the base type."""
+    if not is_a(given, dict):
+        raise ValueProblem(ProblemKind.WRONG_TYPE)
+    _limit(dict.__len__(given))
+    return given if type(given) is dict else dict(dict.items(given))

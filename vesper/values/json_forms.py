@@ -1,0 +1,232 @@
+"""The JSON form of every value, and back: `to_json` and `CAST`, and the inputs of a call as JSON.
+
+The form of the IR is another one (`values.to_json`): there numbers are integers and maps are arrays of pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import final
+
+from vesper.values.json_value import MAX_ENTRIES, Json, JsonContent, parse_json
+from vesper.values.model import (
+    Key,
+    ProblemKind,
+    Scalar,
+    Value,
+    ValueProblem,
+    accept,
+    accept_key,
+    in_order,
+    scalar_text,
+    sorted_map,
+)
+from vesper.values.numbers import normal_decimal, parse_float
+from vesper.values.types import (
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    JSON,
+    STRING,
+    ArrayOf,
+    Enum,
+    MapOf,
+    OptionalOf,
+    Record,
+    SetOf,
+    Type,
+)
+
+
+def has_names(key: Type) -> bool:
+    """True for the keys of a map that is an object in JSON."""
+    return key == STRING or isinstance(key, Enum)
+
+
+# -- to JSON --------------------------------------------------------------------------------------
+
+
+def json_form(type_: Type, value: Value) -> JsonContent:
+    match type_, value:
+        case OptionalOf(inner), _:
+            return None if value is None else json_form(inner, value)
+        case SetOf(element), frozenset():
+            return tuple([json_form(element, each) for each in in_order(element, value)])
+        case ArrayOf(element), list():
+            return tuple([json_form(element, item) for item in value])
+        case MapOf(key, of), dict() if has_names(key):
+            return {name: json_form(of, value[name]) for name in sorted(map(str, value))}
+        case MapOf(key, of), dict():
+            return tuple([(json_form(key, each), json_form(of, item)) for each, item in value.items()])
+        case Record(fields), dict():
+            return {name: json_form(field, value[name]) for name, field in sorted(fields)}
+        case _:
+            assert isinstance(value, Scalar)
+            return _scalar_form(value)
+
+
+def _scalar_form(value: Scalar) -> JsonContent:
+    match value:
+        case bool():
+            return value
+        case int():
+            return Decimal(value)
+        case Json():
+            return value.content
+        case float() if math.isfinite(value):
+            return normal_decimal(Decimal(scalar_text(value)))
+        case _:
+            return scalar_text(value)
+
+
+# -- from JSON ------------------------------------------------------------------------------------
+
+
+def value_of_form(type_: Type, form: JsonContent) -> Value:
+    """The value that CAST makes of a json, or the first problem that there is with it."""
+    match type_:
+        case OptionalOf(inner):
+            return None if form is None else value_of_form(inner, form)
+        case ArrayOf(element):
+            return [value_of_form(element, item) for item in _items(form)]
+        case SetOf(element):
+            return frozenset(_distinct([accept_key(element, _key(element, item)) for item in _items(form)]))
+        case MapOf():
+            return _map(type_, form)
+        case Record(fields):
+            return _record(fields, form)
+        case _ if type_ == JSON:
+            return Json(form)
+        case _:
+            return _scalar(type_, form)
+
+
+@final
+class MinusZero(int):
+    """`-0`: an integer that is 0, and as a float the negative zero, which no other `int` can say."""
+
+
+def forms_of_json(text: str) -> object:
+    """Plain objects for a JSON text; a `JsonMistake` where it is none.
+
+    A number without fraction and exponent is an int, another one a Decimal: an integer takes 1000 and not 1e3, and a
+    decimal keeps the places of the text.
+    """
+    parse_json(text)  # what it refuses is no JSON, whatever Python's own reader would let pass
+    return json.loads(
+        text, parse_float=Decimal, parse_int=lambda digits: MinusZero() if digits == "-0" else int(digits)
+    )
+
+
+def input_of_json(type_: Type, form: object) -> object:
+    """What a caller would give in Python for an input that came as JSON: plain objects, numbers as int and Decimal.
+
+    What does not fit stays as it is, and is refused as that.
+    """
+    match type_, form:
+        case OptionalOf(inner), _:
+            return None if form is None else input_of_json(inner, form)
+        case ((ArrayOf(element) | SetOf(element)), list()):
+            return [input_of_json(element, item) for item in form]
+        case MapOf(key, of), list() if not has_names(key) and all(_is_pair(item) for item in form):
+            return _dict_of_pairs(key, [(pair[0], input_of_json(of, pair[1])) for pair in form])
+        case MapOf(_, of), dict():
+            return {name: input_of_json(of, item) for name, item in form.items()}
+        case Record() as record, dict():
+            types = dict(record.fields)
+            return {name: input_of_json(types[name], item) if name in types else item for name, item in form.items()}
+        case _ if type_ == FLOAT and isinstance(form, int | Decimal) and not isinstance(form, bool):
+            if isinstance(form, MinusZero) or (isinstance(form, Decimal) and form.is_zero() and form.is_signed()):
+                return -0.0  # neither an integer nor a decimal has such a zero, a float has
+            nearest = parse_float(scalar_text(form))
+            return _PAST_EVERY_FLOAT if math.isinf(nearest) else nearest
+        case _, MinusZero():
+            return 0
+        case _:
+            return form
+
+
+_PAST_EVERY_FLOAT = 10**400
+"""Given for a float it is out of range, as the number that JSON spells."""
+
+
+def _is_pair(form: object) -> bool:
+    return isinstance(form, list) and len(form) == 2 and isinstance(form[0], bool | int | str)
+
+
+def _dict_of_pairs(key: Type, pairs: list[tuple[object, object]]) -> dict[object, object]:
+    found: dict[object, object] = {}
+    for name, value in pairs:
+        name = 0 if isinstance(name, MinusZero) else name
+        if name in found:
+            raise ValueError(f"the key {name} of a map with keys of type {key} stands twice")
+        found[name] = value
+    return found
+
+
+def _scalar(type_: Type, form: JsonContent) -> Scalar:
+    if not isinstance(form, Decimal):
+        if isinstance(form, tuple | dict | None):
+            raise ValueProblem(ProblemKind.WRONG_TYPE)
+        return accept(type_, form)
+    if type_ == INTEGER and form == form.to_integral_value():
+        return accept(type_, int(form))
+    if type_ == DECIMAL:
+        return form
+    if type_ == FLOAT:
+        nearest = parse_float(scalar_text(form))
+        if math.isinf(nearest):
+            raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+        return nearest
+    raise ValueProblem(ProblemKind.WRONG_TYPE)
+
+
+def _key(type_: Type, form: JsonContent) -> Scalar:
+    return _scalar(type_, form)
+
+
+def _items(form: JsonContent) -> tuple[JsonContent, ...]:
+    if not isinstance(form, tuple):
+        raise ValueProblem(ProblemKind.WRONG_TYPE)
+    if len(form) > MAX_ENTRIES:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    return form
+
+
+def _distinct(members: Iterable[Key]) -> list[Key]:
+    found = list(members)
+    if len(set(found)) < len(found):
+        raise ValueProblem(ProblemKind.DUPLICATE)
+    return found
+
+
+def _map(type_: MapOf, form: JsonContent) -> Value:
+    if has_names(type_.key):
+        if not isinstance(form, dict):
+            raise ValueProblem(ProblemKind.WRONG_TYPE)
+        pairs = [(accept_key(type_.key, name), item) for name, item in form.items()]
+    else:
+        pairs = [_pair(type_.key, item) for item in _items(form)]
+    keys = _distinct(key for key, _ in pairs)
+    values = [value_of_form(type_.value, item) for _, item in pairs]
+    return sorted_map(type_, dict(zip(keys, values, strict=True)))
+
+
+def _pair(key: Type, form: JsonContent) -> tuple[Key, JsonContent]:
+    if not isinstance(form, tuple) or len(form) != 2:
+        raise ValueProblem(ProblemKind.WRONG_TYPE)
+    return accept_key(key, _key(key, form[0])), form[1]
+
+
+def _record(fields: Iterable[tuple[str, Type]], form: JsonContent) -> Value:
+    if not isinstance(form, dict):
+        raise ValueProblem(ProblemKind.WRONG_TYPE)
+    found: dict[str, Value] = {}
+    for name, field in fields:
+        if name not in form and not isinstance(field, OptionalOf):
+            raise ValueProblem(ProblemKind.MISSING)
+        found[name] = value_of_form(field, form[name]) if name in form else None
+    return found

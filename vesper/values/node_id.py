@@ -1,0 +1,17 @@
+"""The id of a node: a name and a version, `payment_decision_v1`."""
+
+from __future__ import annotations
+
+import re
+
+from vesper.values.late import late
+
+MAX_NAME = 64
+NODE_ID_HELP = "write a name and a version, such as `payment_decision_v1`"
+_NODE_ID = late(r"(?P<name>[a-z][a-z0-9_]*)_v(?P<version>[1-9][0-9]*)", re.ASCII)
+
+
+def split_node_id(text: str) -> tuple[str, int] | None:
+    """The name and the version of an id; None for what is no id."""
+    match = _NODE_ID.fullmatch(text) if len(text) <= MAX_NAME else None
+    return None if match is None else (match["name"], int(match["version"]))

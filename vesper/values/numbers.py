@@ -1,0 +1,93 @@
+"""Decimals and floats as text, both ways: docs/spec/values.md and docs/spec/numbers.md."""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, Decimal, InvalidOperation
+
+from vesper.values.late import late
+from vesper.values.problem import ProblemKind, ValueProblem
+
+MAX_DIGITS = 1000
+MAX_SCALE = 1000
+
+# The caller's context decides neither what can be read nor what an error is.
+_READING = Context(traps=[InvalidOperation])
+_DECIMAL_TEXT = late(r"[+-]?(?P<mantissa>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def parse_decimal(text: str) -> Decimal:
+    """The decimal that this text spells, within the limits, with scale ≥ 0 and no negative zero."""
+    match = _DECIMAL_TEXT.fullmatch(text)
+    if match is None:
+        raise ValueProblem(ProblemKind.MALFORMED)
+    digits = match["mantissa"].replace(".", "").lstrip("0")
+    if len(digits) > MAX_DIGITS:  # an exponent never makes a coefficient shorter
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    try:
+        return normal_decimal(Decimal(text, _READING))
+    except InvalidOperation:
+        # An exponent past what `decimal` itself can hold; only zero survives a huge positive one.
+        if digits or match["exponent"].startswith("-"):
+            raise ValueProblem(ProblemKind.OUT_OF_RANGE) from None
+        return Decimal(0)
+
+
+def normal_decimal(number: Decimal) -> Decimal:
+    """The same number with scale ≥ 0 and no negative zero, or a problem where it is over a limit."""
+    sign, digits, exponent = Decimal.as_tuple(number)
+    if not isinstance(exponent, int):
+        raise ValueProblem(ProblemKind.MALFORMED)
+    is_zero = digits == (0,) or not any(digits)
+    if exponent > 0:
+        if is_zero:
+            return Decimal(0)
+        if len(digits) + exponent > MAX_DIGITS:
+            raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+        return Decimal((sign, digits + (0,) * exponent, 0))
+    if len(digits) > MAX_DIGITS or -exponent > MAX_SCALE:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    if is_zero:
+        return Decimal((0, (0,), exponent))
+    return number if type(number) is Decimal else Decimal((sign, digits, exponent))
+
+
+def decimal_of_integer(number: int) -> Decimal:
+    """An integer of any size as a decimal, or a problem where it has too many digits."""
+    # 1,000 digits need at most 3,322 bits; checked first because making digits of a huge integer takes quadratic time.
+    if number.bit_length() > 3322:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    return normal_decimal(Decimal(number))
+
+
+def decimal_text(number: Decimal) -> str:
+    """Plain notation with exactly *scale* places. Says `-0` if it is given one: that would be a bug to see."""
+    return format(number, "f")
+
+
+def parse_float(text: str) -> float:
+    """The float nearest to what this text spells; an infinity past the largest one."""
+    if text in _NOT_FINITE:
+        return _NOT_FINITE[text]
+    if _DECIMAL_TEXT.fullmatch(text) is None:
+        raise ValueProblem(ProblemKind.MALFORMED)
+    return float(text)
+
+
+def finite_float(text: str) -> float:
+    """The same for a number that somebody wrote down: one past the largest float is out of range."""
+    number = parse_float(text)
+    if math.isinf(number) and text not in _NOT_FINITE:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    return number
+
+
+def float_text(number: float) -> str:
+    """The shortest digits that read back as the same float."""
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    # SEMANTICS: the text of the specification is what Python writes.
+    return float.__repr__(number)

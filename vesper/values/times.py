@@ -1,0 +1,109 @@
+"""Dates, timestamps and durations as text, both ways: the grammars of docs/spec/time.md and no others."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+from vesper.values.late import late
+from vesper.values.problem import ProblemKind, ValueProblem
+
+MAX_DURATION = timedelta(days=3_652_059)
+
+_MICROSECOND = timedelta(microseconds=1)
+_DATE = late(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIMESTAMP = late(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
+    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+)
+_ISO = late(
+    r"P(?:(?P<d>[0-9]+)D)?(?P<t>T(?:(?P<h>[0-9]+)H)?(?:(?P<m>[0-9]+)M)?(?:(?P<s>[0-9]+)(?:\.(?P<f>[0-9]{1,6}))?S)?)?"
+)
+_SHORT = late(
+    r"(?:(?P<d>[0-9]+)d)?(?:(?P<h>[0-9]+)h)?(?:(?P<m>[0-9]+)m)?(?:(?P<s>[0-9]+)(?:\.(?P<f>[0-9]{1,6}))?s)?"
+    r"(?:(?P<ms>[0-9]+)ms)?(?:(?P<us>[0-9]+)us)?"
+)
+_MICROSECONDS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
+_MAX_COUNT_DIGITS = 18
+"""The longest duration has as many microseconds; a count of more digits is over the limit in every unit."""
+
+
+def parse_date(text: str) -> date:
+    match = _DATE.fullmatch(text)
+    if match is None:
+        raise ValueProblem(ProblemKind.MALFORMED)
+    try:
+        return date(int(match[1]), int(match[2]), int(match[3]))
+    except ValueError:
+        raise ValueProblem(ProblemKind.MALFORMED) from None
+
+
+def date_text(day: date) -> str:
+    return f"{day.year:04}-{day.month:02}-{day.day:02}"
+
+
+def parse_timestamp(text: str) -> datetime:
+    """The moment in UTC; a problem `out_of_range` where its offset takes it out of the years."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        raise ValueProblem(ProblemKind.MALFORMED)
+    day = parse_date(match[1])
+    fraction = (match[5] or "").ljust(6, "0")
+    offset_hours, offset_minutes = int(match[7] or 0), int(match[8] or 0)
+    if fraction[6:].strip("0") or offset_hours > 23 or offset_minutes > 59:
+        raise ValueProblem(ProblemKind.MALFORMED)
+    try:
+        moment = datetime(
+            day.year, day.month, day.day, int(match[2]), int(match[3]), int(match[4]), int(fraction[:6]), UTC
+        )
+    except ValueError:
+        raise ValueProblem(ProblemKind.MALFORMED) from None
+    offset = timedelta(hours=offset_hours, minutes=offset_minutes)
+    return shifted(moment, offset if match[6] == "-" else -offset)
+
+
+def shifted(moment: datetime, by: timedelta) -> datetime:
+    """The moment a duration later; out of range past the years 1 to 9999."""
+    try:
+        return moment + by
+    except OverflowError:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE) from None
+
+
+def timestamp_text(moment: datetime) -> str:
+    fraction = f".{moment.microsecond:06}" if moment.microsecond else ""
+    return f"{date_text(moment)}T{moment.hour:02}:{moment.minute:02}:{moment.second:02}{fraction}Z"
+
+
+def parse_duration(text: str) -> timedelta:
+    """The length of time; a problem `out_of_range` over the limit, which takes no longer to find in a long text."""
+    unsigned = text[1:] if text[:1] in ("+", "-") else text
+    iso = _ISO.fullmatch(unsigned)
+    match = iso or _SHORT.fullmatch(unsigned)
+    if match is None or unsigned in ("", "P") or (iso is not None and iso["t"] == "T"):
+        raise ValueProblem(ProblemKind.MALFORMED)
+    parts = match.groupdict()
+    total = int((parts["f"] or "").ljust(6, "0"))
+    for unit, size in _MICROSECONDS.items():
+        # SEMANTICS: CPython refuses to read integers of many digits, zeros in front included.
+        digits = (parts.get(unit) or "").lstrip("0")
+        if len(digits) > _MAX_COUNT_DIGITS:
+            raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+        total += int(digits or "0") * size
+    if total > MAX_DURATION // _MICROSECOND:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    return timedelta(microseconds=-total if text.startswith("-") else total)
+
+
+def duration_text(length: timedelta) -> str:
+    microseconds = length // _MICROSECOND
+    seconds, fraction = divmod(abs(microseconds), 1_000_000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    exact = f"{seconds}.{fraction:06}".rstrip("0") if fraction else f"{seconds}"
+    time = "".join(
+        f"{shown}{unit}" for shown, unit in ((f"{hours}", "H"), (f"{minutes}", "M"), (exact, "S")) if shown != "0"
+    )
+    if not days and not time:
+        return "PT0S"
+    return f"{'-' if microseconds < 0 else ''}P{f'{days}D' if days else ''}{f'T{time}' if time else ''}"

@@ -1,0 +1,353 @@
+"""The types of the language as values: equality, text, and what fits where.
+
+A type is written as text in three places: in nodes, in `schemas/ops` and in messages. `str(type)` is that text. The
+front end has its own parser for nodes, because there every part needs a span; the one here reads the declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from vesper.values.late import late
+from vesper.values.record import record
+from vesper.values.typed import TypeAlias
+
+
+@record(frozen=True, slots=True, eq=False)
+class Primitive:
+    """INVARIANT: there is one of each name, below. So two are equal only if they are one object, which is asked
+    thousands of times of every node."""
+
+    name: str
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _primitive, (self.name,)  # a copy is the same one
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@record(frozen=True, slots=True)
+class Enum:
+    members: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"enum[{', '.join(self.members)}]"
+
+
+@record(frozen=True, slots=True)
+class ArrayOf:
+    element: Type
+
+    def __str__(self) -> str:
+        return f"array<{self.element}>"
+
+
+@record(frozen=True, slots=True)
+class SetOf:
+    element: Type
+
+    def __str__(self) -> str:
+        return f"set<{self.element}>"
+
+
+@record(frozen=True, slots=True)
+class MapOf:
+    key: Type
+    value: Type
+
+    def __str__(self) -> str:
+        return f"map<{self.key}, {self.value}>"
+
+
+@record(frozen=True, slots=True)
+class OptionalOf:
+    """The only type that has null. INVARIANT: never of another optional."""
+
+    inner: Type
+
+    def __str__(self) -> str:
+        return f"optional<{self.inner}>"
+
+
+@record(frozen=True, slots=True)
+class Record:
+    """Named fields in declared order. Structural: two records with the same fields are the same type.
+
+    `name` is how messages call a record that a node declares; it takes no part in equality.
+    """
+
+    fields: tuple[tuple[str, Type], ...]
+    name: str | None = None
+
+    def field(self, name: str) -> Type | None:
+        return next((type_ for field, type_ in self.fields if field == name), None)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return hash(self.fields)
+
+    def __str__(self) -> str:
+        return self.name or "{" + ", ".join(f"{name}: {type_}" for name, type_ in self.fields) + "}"
+
+
+@record(frozen=True, slots=True)
+class Parameter:
+    """A type parameter of a declared operation; never the type of a value."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@record(frozen=True, slots=True)
+class Function:
+    """What a binder of a declared operation computes for each item; never the type of a value."""
+
+    parameters: tuple[Type, ...]
+    result: Type
+
+    def __str__(self) -> str:
+        return f"fn({', '.join(str(each) for each in self.parameters)}) -> {self.result}"
+
+
+Type: TypeAlias = Primitive | Enum | ArrayOf | SetOf | MapOf | OptionalOf | Record | Parameter | Function
+
+BOOLEAN = Primitive("boolean")
+INTEGER = Primitive("integer")
+DECIMAL = Primitive("decimal")
+FLOAT = Primitive("float")
+STRING = Primitive("string")
+BYTES = Primitive("bytes")
+TIMESTAMP = Primitive("timestamp")
+DATE = Primitive("date")
+DURATION = Primitive("duration")
+JSON = Primitive("json")
+NULL = Primitive("null")
+"""The type of the literal `null` alone; it fits every optional and nothing else."""
+
+PRIMITIVES: Mapping[str, Primitive] = {
+    each.name: each for each in (BOOLEAN, INTEGER, DECIMAL, FLOAT, STRING, BYTES, TIMESTAMP, DATE, DURATION, JSON)
+}
+
+
+def _primitive(name: str) -> Primitive:
+    return NULL if name == NULL.name else PRIMITIVES[name]
+
+
+_KEYS = (STRING, INTEGER, BOOLEAN, DATE, TIMESTAMP, BYTES)
+KEY_TYPES = "string, integer, boolean, date, timestamp, bytes or an enum"
+"""The same for messages."""
+_ORDERED = (STRING, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION, BOOLEAN, BYTES)
+_NUMBERS = (INTEGER, DECIMAL, FLOAT)
+
+
+def is_key(type_: Type) -> bool:
+    """True for the types of map keys and set elements: those with one obvious equality and order."""
+    return type_ in _KEYS or isinstance(type_, Enum)
+
+
+def is_ordered(type_: Type) -> bool:
+    """True for the types whose values can be sorted; `<` itself exists for fewer."""
+    return type_ in _ORDERED or isinstance(type_, Enum)
+
+
+def fits_bound(type_: Type, bound: str) -> bool:
+    """True when the type may stand for a type parameter with this bound."""
+    match bound:
+        case "key":
+            return is_key(type_)
+        case "enum":
+            return isinstance(type_, Enum)
+        case "ordered":
+            return is_ordered(type_)
+        case "number":
+            return type_ in _NUMBERS
+        case "record":
+            return isinstance(type_, Record)
+        case "any":
+            return type_ != NULL  # which is the type of a literal alone, until its place says another
+        case _:
+            raise ValueError(f"no bound is called `{bound}`")
+
+
+def without_null(type_: Type) -> Type:
+    return type_.inner if isinstance(type_, OptionalOf) else type_
+
+
+def optional(type_: Type) -> Type:
+    """The type with null; one that has it already stays as it is."""
+    return type_ if isinstance(type_, OptionalOf) else OptionalOf(type_)
+
+
+def is_changeable(type_: Type) -> bool:
+    """True for a type whose values are Python objects that can be changed."""
+    match type_:
+        case ArrayOf() | MapOf() | Record():
+            return True
+        case OptionalOf(inner):
+            return is_changeable(inner)
+        case _:
+            return False
+
+
+def mentions(type_: Type, part: Type) -> bool:
+    """True for a type whose values may have one of another type inside."""
+    match type_:
+        case OptionalOf(inner) | ArrayOf(inner) | SetOf(inner):
+            return mentions(inner, part)
+        case MapOf(key, value):
+            return mentions(key, part) or mentions(value, part)
+        case Record(fields):
+            return any(mentions(field, part) for _, field in fields)
+        case _:
+            return type_ == part
+
+
+# -- types of declarations ------------------------------------------------------------------------
+
+_WORD = late(r"""\s*(->|[A-Za-z_][A-Za-z0-9_]*|'[^']*'|"[^"]*"|[<>\[\](){},:])""")
+
+
+@cache
+def declared_type(text: str) -> Type:
+    """The type that the text of a declaration means; a single word that is no type is a type parameter.
+
+    It reads what `type_text` writes, too.
+    """
+    words = _WORD.findall(text)
+    type_, rest = _read(tuple(words))
+    if rest or "".join("".join(words).split()) != "".join(text.split()):
+        raise ValueError(f"not a type: {text}")
+    return type_
+
+
+def type_text(type_: Type) -> str:
+    """A type in full, as a node writes it: records by their fields, members that are no words in quotes."""
+    match type_:
+        case Enum(members):
+            return f"enum[{', '.join(map(_member_text, members))}]"
+        case ArrayOf(element):
+            return f"array<{type_text(element)}>"
+        case SetOf(element):
+            return f"set<{type_text(element)}>"
+        case MapOf(key, value):
+            return f"map<{type_text(key)}, {type_text(value)}>"
+        case OptionalOf(inner):
+            return f"optional<{type_text(inner)}>"
+        case Record(fields):
+            return "{" + ", ".join(f"{name}: {type_text(field)}" for name, field in fields) + "}"
+        case _:
+            return str(type_)
+
+
+_NAME = late(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _member_text(member: str) -> str:
+    if _NAME.fullmatch(member):
+        return member
+    return f'"{member}"' if "'" in member else f"'{member}'"  # a node cannot write a member with both quotes
+
+
+def _read(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
+    head, rest = words[0], words[1:]
+    if head == "enum":
+        members, rest = _read_names(rest[1:])
+        return Enum(members), rest[1:]
+    if head == "{":
+        return _read_record(rest)
+    if head == "fn":
+        parameters, rest = _read_list(rest[1:], ")")
+        result, rest = _read(rest[2:])
+        return Function(parameters, result), rest
+    if head in ("array", "set", "map", "optional"):
+        inner, rest = _read_list(rest[1:], ">")
+        return _applied(head, inner), rest[1:]
+    return PRIMITIVES.get(head, Parameter(head)), rest
+
+
+def _applied(head: str, inner: tuple[Type, ...]) -> Type:
+    match head, inner:
+        case "array", (element,):
+            return ArrayOf(element)
+        case "set", (element,):
+            return SetOf(element)
+        case "map", (key, value):
+            return MapOf(key, value)
+        case "optional", (element,):
+            return OptionalOf(element)
+        case _:
+            raise ValueError(f"{head} with {len(inner)} types")
+
+
+def _read_list(words: tuple[str, ...], end: str) -> tuple[tuple[Type, ...], tuple[str, ...]]:
+    found: list[Type] = []
+    while words[0] != end:
+        type_, words = _read(words)
+        found.append(type_)
+        words = words[1:] if words[0] == "," else words
+    return tuple(found), words
+
+
+def _read_record(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
+    """`key: K, value: V}`; what stands after it is left."""
+    fields: list[tuple[str, Type]] = []
+    while words[0] != "}":
+        name = words[0]
+        type_, words = _read(words[2:])
+        fields.append((name, type_))
+        words = words[1:] if words[0] == "," else words
+    return Record(tuple(fields)), words[1:]
+
+
+def _read_names(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    end = words.index("]")
+    return tuple(word[1:-1] if word[0] in "'\"" else word for word in words[:end] if word != ","), words[end:]
+
+
+def match_declared(pattern: Type, actual: Type, bindings: dict[str, Type]) -> bool:
+    """Match a type against a declared one, filling in type parameters as it goes.
+
+    `match_declared(declared_type("set<T>"), SetOf(STRING), {})` is true and binds `T` to string.
+    """
+    if type(pattern) is Primitive:  # most are
+        return pattern is actual or pattern == actual
+    match pattern, actual:
+        case Parameter(name), _:
+            return bindings.setdefault(name, actual) == actual
+        case (ArrayOf(a), ArrayOf(b)) | (SetOf(a), SetOf(b)) | (OptionalOf(a), OptionalOf(b)):
+            return match_declared(a, b, bindings)
+        case MapOf(k, v), MapOf(other_k, other_v):
+            return match_declared(k, other_k, bindings) and match_declared(v, other_v, bindings)
+        case Record(fields), Record(others):
+            return [name for name, _ in fields] == [name for name, _ in others] and all(
+                match_declared(a, b, bindings) for (_, a), (_, b) in zip(fields, others, strict=True)
+            )
+        case _:
+            return pattern == actual
+
+
+def substitute(pattern: Type, bindings: Mapping[str, Type]) -> Type:
+    """A declared type once its type parameters are known."""
+    match pattern:
+        case Parameter(name):
+            return bindings[name]
+        case ArrayOf(element):
+            return ArrayOf(substitute(element, bindings))
+        case SetOf(element):
+            return SetOf(substitute(element, bindings))
+        case MapOf(key, value):
+            return MapOf(substitute(key, bindings), substitute(value, bindings))
+        case OptionalOf(inner):
+            return optional(substitute(inner, bindings))
+        case Record(fields, record_name):
+            return Record(tuple((name, substitute(each, bindings)) for name, each in fields), record_name)
+        case Function(parameters, result):
+            return Function(tuple(substitute(each, bindings) for each in parameters), substitute(result, bindings))
+        case _:
+            return pattern

@@ -1,0 +1,1 @@
+"""The verifier: engines compared on one node."""

@@ -1,0 +1,98 @@
+"""How much of a node its executions went through: the ways its conditions went, and the operations.
+
+It is read from the marks alone, so it is what the engines were really compared on. An operation counts as reached
+when the step, arm or clause around it was evaluated, in a branch of an IF that was taken; inside AND, OR and loops
+over nothing it may be one that was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from vesper.engines.engine import Done
+from vesper.engines.outcome import DeclaredError, Returned
+from vesper.engines.path import guards
+from vesper.language.ir.nodes import (
+    Call,
+    CallNode,
+    Expression,
+    If,
+    Loop,
+    Node,
+    Raise,
+    Request,
+    Return,
+    children,
+)
+from vesper.language.ir.statements import all_statements, expressions_of
+
+Path = tuple[tuple[int, bool], ...]
+
+
+@dataclass(slots=True)
+class Coverage:
+    guards_total: int = 0
+    """Two for each condition."""
+    guards: set[tuple[int, bool]] = field(default_factory=set)
+    """Which conditions were true, and which were false."""
+    paths: set[Path] = field(default_factory=set)
+    """Semantic paths (docs/spec/ir.md): each a sequence of conditions. With loops there is no end of them."""
+    operations_total: int = 0
+    operations: set[str] = field(default_factory=set)
+
+
+class Watch:
+    """Follows the executions of one node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._conditions = guards(node)
+        self._marked: set[int] = set()
+        self._ends: set[type] = set()
+        self.coverage = Coverage(2 * len(self._conditions))
+        self.coverage.operations_total = len({each.op for each in node.expressions() if isinstance(each, Call)})
+
+    def see(self, done: Done) -> None:
+        conditions = self._conditions
+        path = tuple([(index, bool(value)) for index, value in done.marks if index in conditions])
+        if path not in self.coverage.paths:
+            self.coverage.paths.add(path)
+            self.coverage.guards.update(path)
+        self._marked.update([index for index, _ in done.marks])
+        self._ends.add(type(done.outcome))
+
+    def finish(self) -> None:
+        """Count the operations; the conditions are counted as they go."""
+        for root in self._evaluated():
+            self._reach(root)
+
+    def _evaluated(self) -> Iterator[Expression]:
+        """Outermost expressions that were evaluated, as far as marks tell."""
+        for root in self._node.roots():
+            if root.index in self._marked:
+                yield root
+        # What is returned, asked for or gone through has no mark of its own; what comes of it has.
+        for statement in all_statements(self._node.body):
+            roots = list(expressions_of((statement,)))
+            match statement:
+                case Return() | Raise():
+                    is_reached = (Returned if isinstance(statement, Return) else DeclaredError) in self._ends
+                case Request() | CallNode():
+                    is_reached = statement.result.index in self._marked
+                case Loop(over=over, state=state):
+                    is_reached = any(root.index in self._marked for root in roots)
+                    roots = [*([] if over is None else [over]), *(each.value for each in state)]
+                case _:
+                    is_reached = False
+            yield from roots if is_reached else ()
+
+    def _reach(self, expression: Expression) -> None:
+        if isinstance(expression, Call):
+            self.coverage.operations.add(expression.op)
+        for part in children(expression):
+            if isinstance(expression, If) and part is not expression.condition:
+                taken = (expression.condition.index, part is expression.then)
+                if taken not in self.coverage.guards:
+                    continue
+            self._reach(part)

@@ -1,0 +1,87 @@
+"""Disagreements kept as conformance cases: once found, an input is tried for ever."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from vesper.compiler import Compiled
+from vesper.engines.engine import Completion
+from vesper.language.ir.encode import canonical_json
+from vesper.values.model import decimal_text, scalar_text
+from vesper.verify.differential.verifier import Difference
+
+FOLDER = Path("tests/conformance/regressions")
+"""Where cases are kept, unless somebody says otherwise."""
+
+
+def typed_value(value: object) -> dict[str, object]:
+    """A value with its type, so that no case depends on how YAML guesses."""
+    match value:
+        case bool():
+            return {"boolean": value}
+        case int():
+            return {"integer": value} if -(2**63) <= value < 2**63 else {"python": f"{value:#x}"}
+        case Decimal():
+            return {"decimal": decimal_text(value)} if value.is_finite() else {"python": repr(value)}
+        case str() if value.isprintable():
+            return {"string": value}
+        case None:
+            return {"null": True}
+        case list():
+            return {"array": [typed_value(item) for item in value]}
+        case dict() if all(isinstance(key, str) and key.isprintable() for key in value):
+            return {"dict": {key: typed_value(found) for key, found in value.items()}}
+        case _:
+            return {"python": repr(value)}
+
+
+def regression_text(compiled: Compiled, difference: Difference, against: str | None = None) -> str:
+    """A case that asks for agreement on the shrunk input, with what effects answered to it."""
+    who = f"the node and {against}" if difference.with_function else "the engines"
+    given = {name: typed_value(value) for name, value in difference.inputs.items()}
+    lines = [
+        f"- why: {who} disagreed {'at step ' + difference.step if difference.step else 'here'}",
+        f"  node: {compiled.node.node_id}",
+        "  inputs:" if given else "  inputs: {}",
+        *(f"    {name}: {_flow(form)}" for name, form in given.items()),
+    ]
+    if difference.now is not None:
+        lines.append(f"  now: {_flow(scalar_text(difference.now))}")
+    if difference.responses:
+        lines += ["  effects:", *(f"    - {_flow(_response(*each))}" for each in difference.responses)]
+    if difference.with_function:
+        lines.append(f"  against: {_flow(against)}")
+    lines.append("  engines: agree")
+    return "\n".join(lines) + "\n"
+
+
+def save_regression(folder: Path, compiled: Compiled, difference: Difference, against: str | None = None) -> Path:
+    """Write the case; an input that is kept already is not kept twice."""
+    text = regression_text(compiled, difference, against)
+    folder.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while (path := folder / f"{compiled.node.node_id}_{number:02}.yaml").exists():
+        if path.read_text(encoding="utf-8") == text:
+            return path
+        number += 1
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _response(path: str, found: Completion) -> dict[str, object]:
+    if found.failure is not None:
+        return {"path": path, "fails": found.failure}
+    return {"path": path, "returns": typed_value(found.result)}
+
+
+def save_program(folder: Path, text: str) -> Path:
+    """Write a random program beside its case, under the name that its node has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{text.partition('node_id: ')[2].partition(chr(10))[0]}.vsp"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _flow(value: object) -> str:
+    return canonical_json(value).decode("utf-8")

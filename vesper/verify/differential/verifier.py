@@ -1,0 +1,345 @@
+"""Draw, run on every engine, compare, shrink, report: the verifier.
+
+In: a compiled node and the engines. Out: a report that counts what was really compared, with the smallest input of
+each kind of disagreement. The reference is the python engine; the report says what each engine answered and takes no
+side. A function of the user's own may be asked as well: it is then what the engines are held to.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import TypeAlias
+
+from vesper.compiler import Compiled
+from vesper.engines.compare import Agree, Disagree, NotComparable, compare, same_outcome
+from vesper.engines.engine import Completion, Done, Engine, Program, Request
+from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
+from vesper.language.check.cases import Case
+from vesper.language.ir.nodes import Node, Raise, Require, Return, walk
+from vesper.language.ir.statements import all_statements, expressions_of
+from vesper.values.model import same
+from vesper.verify.differential.against import Function, compare_with_function, is_refused
+from vesper.verify.differential.coverage import Coverage, Watch
+from vesper.verify.inputs.generator import InputGenerator
+from vesper.verify.inputs.responses import (
+    GeneratedResponses,
+    Responder,
+    TooManyRequests,
+    UnexpectedRequest,
+    run_case,
+    run_with,
+)
+from vesper.verify.shrink.inputs import shrink
+
+MAX_DISAGREEMENTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One disagreement, shrunk."""
+
+    inputs: dict[str, object]
+    tried: int
+    """How many inputs were drawn until it was found."""
+    answers: dict[str, Done]
+    place: int | None
+    """Index of the first expression whose values differ; None where only the outcomes do."""
+    step: str | None
+    """The step that the place belongs to."""
+    with_function: bool = False
+    """True where the engines agree with each other and not with the user's function."""
+    responses: tuple[tuple[str, Completion], ...] = ()
+    """What effects answered, with the path of each; of the engine that asked the most."""
+    now: datetime | None = None
+    """When the executions began, for a node that may ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFailure:
+    case: Case
+    engine: str
+    outcome: Outcome | None
+    """None where it asked for something that the case does not list."""
+    problem: str | None = None
+
+    def is_like(self, other: CaseFailure) -> bool:
+        """True where another engine failed the case in the same way."""
+        if self.outcome is None or other.outcome is None:
+            return self.problem == other.problem
+        return same_outcome(self.outcome, other.outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPromise:
+    """A postcondition that breaks on inputs which meet the constraints and the preconditions: a defect of the node."""
+
+    index: int
+    """Of the postcondition."""
+    inputs: dict[str, object]
+    """Shrunk."""
+    tried: int
+    outcome: ContractBroken
+
+
+@dataclass(slots=True)
+class Report:
+    node_id: str
+    semantic_hash: str
+    engines: tuple[str, ...]
+    seed: int
+    executions: int = 0
+    not_comparable: int = 0
+    cases: int = 0
+    case_failures: list[CaseFailure] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    broken: list[BrokenPromise] = field(default_factory=list)
+    outcomes: dict[str, int] = field(default_factory=dict)
+    coverage: Coverage = field(default_factory=Coverage)
+    against: str | None = None
+    """The function that the node was compared with."""
+    refused: int = 0
+    """Inputs that the node does not take, and that the function was therefore not asked about."""
+    elapsed_seconds: float = 0.0
+
+    @property
+    def too_many_lost(self) -> bool:
+        return self.not_comparable * 100 > self.executions
+
+    @property
+    def nothing_asked(self) -> bool:
+        """True where the function was never called: then nothing was shown."""
+        return self.against is not None and self.executions == 0
+
+    @property
+    def passed(self) -> bool:
+        is_wrong = self.differences or self.case_failures or self.broken
+        return not (is_wrong or self.too_many_lost or self.nothing_asked)
+
+
+class Verifier:
+    def __init__(
+        self,
+        compiled: Compiled,
+        engines: Mapping[str, Engine],
+        seed: int,
+        seeks_boundaries: bool = True,
+        holds_to_promises: bool = True,
+        against: Function | None = None,
+    ) -> None:
+        """A node is held to its postconditions; a random program has none that anybody promised."""
+        self._node = compiled.node
+        self._cases = compiled.cases
+        self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
+        self._generator = InputGenerator(compiled.node, seed, seeks_boundaries, [each.inputs for each in self._cases])
+        self._responses = GeneratedResponses(compiled)
+        self._against = against
+        self._watch = Watch(compiled.node)
+        self._places = steps_by_expression(compiled.node)
+        self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
+        self.report.coverage = self._watch.coverage
+        self.report.against = None if against is None else against.name
+        self._holds_to_promises = holds_to_promises
+        self._seen: set[_Fingerprint] = set()
+        # A case may say that a postcondition breaks; then that is no news.
+        self._expected_to_break = {case.breaks for case in compiled.cases if case.breaks is not None}
+
+    def run(
+        self,
+        max_examples: int,
+        progress: Callable[[int], None] = lambda _: None,
+        stop_after: int = MAX_DISAGREEMENTS,
+        seconds: float | None = None,
+    ) -> Report:
+        """The node's own cases, then drawn inputs until there are enough, the time is over or enough is wrong."""
+        begun = time.monotonic()
+        self._run_cases()
+        for number, inputs in enumerate(islice(self._inputs(), max_examples), start=1):
+            self._compare_on(inputs, number)
+            progress(number)
+            is_over = seconds is not None and time.monotonic() - begun >= seconds
+            if is_over or len(self.report.differences) >= stop_after:
+                break
+        self._watch.finish()
+        self.report.elapsed_seconds = time.monotonic() - begun
+        return self.report
+
+    def _inputs(self) -> Iterator[dict[str, object]]:
+        for case in self._cases:
+            if not case.effects:
+                yield dict(case.inputs)
+        while True:
+            yield self._generator.draw()
+
+    def _run_cases(self) -> None:
+        for case in self._cases:
+            self.report.cases += 1
+            told: list[CaseFailure] = []
+            for name, program in self._programs.items():
+                failure = _case_failure(program, case, name)
+                # Of the forms that nobody observes only what is news is told: a wrong case is wrong on all of them.
+                is_observed = getattr(program, "is_observed", True)
+                if failure is not None and (is_observed or not any(map(failure.is_like, told))):
+                    told.append(failure)
+            self.report.case_failures += told
+
+    def _compare_on(self, inputs: dict[str, object], number: int) -> None:
+        answers = self._answers(inputs, number)
+        reference = next(iter(answers.values()))
+        self._cover(reference)
+        result = self._compared(answers)
+        if self._against is not None and self._against.name not in answers:
+            self.report.refused += 1
+        else:
+            self.report.executions += 1
+        if isinstance(result, NotComparable):
+            self.report.not_comparable += 1
+        elif isinstance(result, Disagree):
+            self._report_difference(inputs, number)
+        elif isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
+            self._report_broken(inputs, number, reference.outcome)
+
+    def _answers(self, inputs: Mapping[str, object], number: int) -> dict[str, Done]:
+        # Of the run and not of the inputs: the same inputs meet other answers in another run, and while a difference
+        # is shrunk its answers stay what they were.
+        seed = f"{self.report.seed} {number}"
+        now, respond = self._responses.now(seed), self._responses.responder(seed)
+        answers = {name: _to_the_end(program, inputs, now, respond) for name, program in self._programs.items()}
+        if self._against is not None and not is_refused(next(iter(answers.values())).outcome):
+            answers[self._against.name] = self._against.answer(inputs)
+        return answers
+
+    def _compared(self, answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:
+        """The engines among themselves, then with the function."""
+        engines = {name: done for name, done in answers.items() if name in self._programs}
+        result = _first_that_differs(engines)
+        if isinstance(result, Agree) and self._against is not None and self._against.name in answers:
+            return compare_with_function(answers[self._against.name], next(iter(engines.values())))
+        return result
+
+    def _cover(self, done: Done) -> None:
+        self._watch.see(done)
+        outcome = done.outcome
+        kind = f"{outcome.phase}_broken" if isinstance(outcome, ContractBroken) else outcome.kind
+        self.report.outcomes[kind] = self.report.outcomes.get(kind, 0) + 1
+
+    def _report_difference(self, inputs: dict[str, object], number: int) -> None:
+        fingerprint = self._fingerprint(inputs, number)
+        assert fingerprint is not None
+        if fingerprint in self._seen:
+            return
+        self._seen.add(fingerprint)
+        small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate, number) == fingerprint)
+        place, step, with_function = fingerprint
+        answers = self._answers(small, number)
+        seed = f"{self.report.seed} {number}"
+        asked: Sequence[Request] = max((done.requests for done in answers.values()), key=len)
+        respond = self._responses.responder(seed)
+        responses = tuple((each.path, respond(each)) for each in asked)
+        now = None if self._node.type == "function" else self._responses.now(seed)
+        self.report.differences.append(Difference(small, number, answers, place, step, with_function, responses, now))
+
+    def _report_broken(self, inputs: dict[str, object], number: int, outcome: ContractBroken) -> None:
+        """The first input of each postcondition, made small on the reference engine alone: they agree on it."""
+        index = outcome.index
+        # Answers of effects are drawn by type alone: what a node promises about them is not held against it.
+        expected = ("postcondition", index) in self._expected_to_break
+        if not self._holds_to_promises or not self._node.is_pure() or expected:
+            return
+        if any(each.index == index for each in self.report.broken):
+            return
+        reference = next(iter(self._programs))
+
+        def breaks(candidate: dict[str, object]) -> ContractBroken | None:
+            found = self._answers(candidate, number)[reference].outcome
+            same_clause = isinstance(found, ContractBroken) and (found.phase, found.index) == ("postcondition", index)
+            return found if isinstance(found, ContractBroken) and same_clause else None
+
+        small = shrink(self._node, inputs, lambda candidate: breaks(candidate) is not None)
+        self.report.broken.append(BrokenPromise(index, small, number, breaks(small) or outcome))
+
+    def _fingerprint(self, inputs: dict[str, object], number: int) -> _Fingerprint | None:
+        """Where the answers to these inputs part; None where they agree."""
+        answers = self._answers(inputs, number)
+        result = self._compared(answers)
+        if not isinstance(result, Disagree):
+            return None
+        engines = {name: done for name, done in answers.items() if name in self._programs}
+        if isinstance(_first_that_differs(engines), Agree):
+            return None, None, True
+        for done in engines.values():
+            if result.mark is not None and result.mark < len(done.marks):
+                index = done.marks[result.mark][0]
+                return index, self._places.get(index), False
+        return None, None, False
+
+
+_Fingerprint: TypeAlias = tuple[int | None, str | None, bool]
+"""The expression where engines part and its step, and whether it is the function that parts from them."""
+
+
+def _case_failure(program: Program, case: Case, engine: str) -> CaseFailure | None:
+    try:
+        outcome = run_case(program, case).outcome
+    except UnexpectedRequest as problem:
+        return CaseFailure(case, engine, None, str(problem))
+    return None if meets(case, outcome) else CaseFailure(case, engine, outcome)
+
+
+def meets(case: Case, outcome: Outcome) -> bool:
+    """True when an outcome is what the case expects. Outputs that the case does not name are not looked at."""
+    if case.breaks is not None:
+        return isinstance(outcome, ContractBroken) and (outcome.phase, outcome.index) == case.breaks
+    if case.error is not None:
+        return isinstance(outcome, DeclaredError) and all(
+            same(outcome.value[name], expected) for name, expected in case.error.items()
+        )
+    if case.fails is not None:
+        return isinstance(outcome, Failed) and outcome.code == case.fails
+    assert case.expect is not None
+    return isinstance(outcome, Returned) and all(
+        same(outcome.value[name], expected) for name, expected in case.expect.items()
+    )
+
+
+def _to_the_end(program: Program, inputs: Mapping[str, object], now: datetime, respond: Responder) -> Done:
+    """What an execution came to; one that asks without end was given up, which says nothing about the engines."""
+    try:
+        return run_with(program, dict(inputs), now, respond)
+    except TooManyRequests:
+        return Done(LimitHit("requests"), ())
+
+
+def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:
+    """Each engine against the first; the first result that is not agreement. One that stands alone must not be at
+    fault."""
+    reference, *others = answers.values()
+    if isinstance(reference.outcome, EngineFault):
+        return Disagree("an engine is at fault", None)
+    for other in others:
+        result = compare(reference, other)
+        if not isinstance(result, Agree):
+            return result
+    # The reference has no path: those that have one are compared with the first of them.
+    ways = [other for other in others if other.way is not None]
+    for other in ways[1:]:
+        result = compare(ways[0], other)
+        if not isinstance(result, Agree):
+            return result
+    return Agree()
+
+
+def steps_by_expression(node: Node) -> dict[int, str]:
+    """The step that each expression of the body belongs to."""
+    places: dict[int, str] = {}
+    for statement in all_statements(node.body):
+        if isinstance(statement, Return | Raise | Require):
+            continue
+        # Of a statement inside another the inner one has the last word: it comes after the one around it.
+        for root in expressions_of((statement,)):
+            for expression in walk(root):
+                places[expression.index] = statement.name.lstrip("_")
+    return places

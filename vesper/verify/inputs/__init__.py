@@ -1,0 +1,1 @@
+"""Inputs for a node, drawn from its types, constraints and contracts."""

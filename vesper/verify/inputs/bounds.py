@@ -1,0 +1,90 @@
+"""What a node asks of single numbers, and of the lengths of strings and collections: `qty > 0`, `rate <= 1`, two
+letters, at most fourteen shifts. Constraints and preconditions say it.
+
+It is a hint for drawing inputs that get past the constraints, never a rule: inputs beyond the bounds are drawn as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+
+from vesper.language.ir.nodes import Call, Expression, Field, For, Literal, Logical, Node, Ref, walk
+
+_LOWER = ("greater", "greater_or_equal", "equal")
+_UPPER = ("less", "less_or_equal", "equal")
+_LENGTHS = ("text.length", "array.length", "array.count", "set.length", "map.length")
+_STRICT = {"greater": ("greater_or_equal", 1), "less": ("less_or_equal", -1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The smallest and the largest value that the constraints let pass; None where they do not say."""
+
+    low: Fraction | None = None
+    high: Fraction | None = None
+
+    def admit(self, number: int) -> bool:
+        return (self.low is None or self.low <= number) and (self.high is None or number <= self.high)
+
+
+def number_bounds(node: Node) -> dict[str, Bounds]:
+    """Bounds by the name of an input or of a field; two fields that share a name share its bounds."""
+    found: dict[str, Bounds] = {}
+    for subject, verb, bound in _comparisons(node):
+        if isinstance(subject, Ref | Field):
+            found[subject.name] = _tightened(found.get(subject.name, Bounds()), verb, bound)
+    return found
+
+
+def length_bounds(node: Node) -> dict[str, Bounds]:
+    """The same for the lengths of strings and collections."""
+    found: dict[str, Bounds] = {}
+    for subject, verb, bound in _comparisons(node):
+        if isinstance(subject, Call) and subject.op in _LENGTHS and isinstance(subject.args[0], Ref | Field):
+            name = subject.args[0].name
+            # Lengths are whole: more than 0 is at least 1.
+            verb, bound = _STRICT.get(verb, (verb, 0))[0], bound + _STRICT.get(verb, (verb, 0))[1]
+            found[name] = _tightened(found.get(name, Bounds()), verb, bound)
+    return found
+
+
+def _comparisons(node: Node) -> list[tuple[Expression, str, Fraction]]:
+    """Every comparison that must hold, with a number on its right."""
+    found = []
+    # A constraint is about one value, whatever stands around the comparison; a precondition may offer a choice.
+    parts = [part for clause in node.constraints for part in walk(clause.holds)]
+    parts += [part for clause in node.preconditions for part in _must_hold(clause.holds)]
+    for part in parts:
+        if isinstance(part, Call) and len(part.args) == 2 and isinstance(part.args[1], Literal):
+            bound = part.args[1].value
+            is_number = isinstance(bound, int | Decimal) or (isinstance(bound, float) and isfinite(bound))
+            if is_number and not isinstance(bound, bool):
+                assert isinstance(bound, int | Decimal | float)
+                found.append((part.args[0], part.op.partition(".")[2], Fraction(bound)))
+    return found
+
+
+def _tightened(known: Bounds, verb: str, bound: Fraction) -> Bounds:
+    low = bound if verb in _LOWER else None
+    high = bound if verb in _UPPER else None
+    lows = [each for each in (known.low, low) if each is not None]
+    highs = [each for each in (known.high, high) if each is not None]
+    return Bounds(max(lows, default=None), min(highs, default=None))
+
+
+def _must_hold(condition: Expression) -> Iterator[Expression]:
+    """The parts of a clause that are true whenever it is; those of a condition for every item are among them."""
+    match condition:
+        case Logical(kind="and", left=left, right=right):
+            yield from _must_hold(left)
+            yield from _must_hold(right)
+        case For(kind="forall", value=value, where=None):
+            yield from _must_hold(value)
+        case Logical():
+            return
+        case _:
+            yield condition

@@ -1,0 +1,280 @@
+"""Inputs for a node: from its types and constraints, leaning toward the edges that its own literals draw.
+
+A payment node compares with 100 and 1000, so amounts of exactly 100, 100.01 and 999.99 are worth more than amounts at
+random. The inputs of the node's own cases are changed here and there: they get past contracts that nothing drawn by
+type would meet. One in forty inputs is wrong on purpose: the two engines must also refuse alike.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from math import ceil, floor
+
+from vesper.kernels.decimal import EXACT
+from vesper.language.ir.nodes import Literal, Node
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER, Json, Value, plain
+from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.verify.inputs.boundaries import BoundarySeeker
+from vesper.verify.inputs.bounds import Bounds, length_bounds, number_bounds
+from vesper.verify.inputs.pattern_texts import all_patterns, constraint_patterns, draw_text
+from vesper.verify.inputs.scalars import ScalarSource
+from vesper.verify.inputs.variation import Variation
+
+_WRONG_SHARE = 40
+_BOUNDARY_SHARE = 0.15
+_ALIKE_SHARE = 0.15
+_TAME_SHARE = 0.6
+_CASE_SHARE = 0.3
+_PATTERN_SHARE = 0.4
+_MOST_ITEMS = 60
+_LETTERS = "aZ09 _-é😀\u0301\x00\U0010ffff"
+_HOSTILE: tuple[object, ...] = (
+    None, True, 0, -1, 2**63, 10**1001, 0.1, "", "x", "1e999999999", "1E-1001", "\ud800", b"x", [], {},
+    Decimal("NaN"), Decimal("Infinity"), Decimal("-0.00"), Decimal("1E+3"), Decimal("1E+1000"), 2**53 + 1,
+    float("nan"), float("inf"), "NaN", "nan", "AP8=", "AP8", "2023-02-29", "2024-02-29", "2024-02-29T12:30:00",
+    "2024-02-29T12:30:00.5+02:00", "0001-01-01T00:00:00+01:00", "90s", "P1M", "P3652060D", date(2024, 2, 29),
+    datetime(2024, 2, 29), datetime(2024, 2, 29, 12, tzinfo=timezone(timedelta(hours=2))),  # noqa: DTZ001
+    datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), timedelta(days=3_652_060), timedelta(seconds=-1),
+    bytearray(b"x"), [float("nan")], {"a": [b"x"]}, {1: 1}, {"a": Decimal("1E+1000")}, ["\ud800"],
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Values worth trying, found in the node."""
+
+    decimals: tuple[Decimal, ...]
+    integers: tuple[int, ...]
+    strings: tuple[str, ...]
+    lengths: tuple[int, ...]
+    others: tuple[Value, ...] = ()
+    """Literals of the other types, as they stand."""
+
+
+def find_edges(node: Node) -> Edges:
+    decimals, integers, strings = {Decimal(0), Decimal(1)}, {0, 1, MIN_INTEGER, MAX_INTEGER}, {""}
+    literals = [each.value for each in node.expressions() if isinstance(each, Literal)]
+    others: list[Value] = []
+    for each in _parts([*literals, *(each.value for each in node.constants)]):
+        if isinstance(each, Decimal):
+            decimals.add(each)
+        elif isinstance(each, str):
+            strings.add(each)
+        elif isinstance(each, int) and not isinstance(each, bool):
+            integers.add(each)
+        elif each is not None:
+            others.append(each)
+    lengths = {0, 1} | {each for each in integers if 0 <= each <= 64}
+    return Edges(
+        tuple(sorted(decimals)), tuple(sorted(integers)), tuple(sorted(strings)), tuple(sorted(lengths)), tuple(others)
+    )
+
+
+def _parts(values: Iterable[Value]) -> Iterator[Value]:
+    """The scalars in values, however deep."""
+    for value in values:
+        match value:
+            case Json():
+                yield from _parts([plain(value)])
+            case list() | frozenset():
+                yield from _parts(value)
+            case dict():
+                yield from _parts(value.keys())
+                yield from _parts(value.values())
+            case _:
+                yield value
+
+
+class InputGenerator:
+    """Draws inputs from a seed; the same seed gives the same inputs on every machine."""
+
+    def __init__(
+        self,
+        node: Node,
+        seed: int,
+        seeks_boundaries: bool = True,
+        examples: Sequence[Mapping[str, object]] = (),
+    ) -> None:
+        """`examples` are inputs that somebody found worth writing down."""
+        self._node = node
+        self._edges = find_edges(node)
+        self._numbers, self._lengths = number_bounds(node), length_bounds(node)
+        self._asked, self._patterns = constraint_patterns(node), all_patterns(node)
+        self._random = random.Random(seed)
+        self._scalars = ScalarSource(self._random, [*self._edges.others, *self._edges.strings])
+        self._boundaries = BoundarySeeker(node, self._random) if seeks_boundaries else None
+        self._examples = [dict(each) for each in examples]
+        self._types = {each.name: each.type for each in node.inputs}
+        self._variation = Variation(self._random, self._value)
+        self._is_tame = True
+
+    def draw(self) -> dict[str, object]:
+        # Tame inputs get past the contracts, where most of a node is; wild ones try the edges of everything.
+        self._is_tame = self._random.random() < _TAME_SHARE
+        if self._examples and self._random.random() < _CASE_SHARE:
+            inputs = self._variation.of_inputs(self._random.choice(self._examples), self._types)
+        else:
+            inputs = {
+                each.name: self._scalars.as_text(self._value(each.name, each.type))
+                for each in self._node.inputs
+                if each.default is None or self._random.random() < 0.9
+            }
+        if self._boundaries is not None and self._random.random() < _BOUNDARY_SHARE:
+            inputs = self._boundaries.seek(inputs) or inputs
+        elif self._boundaries is None and self._random.random() < _ALIKE_SHARE:
+            self._make_alike(inputs)
+        if self._random.randrange(_WRONG_SHARE) == 0:
+            self._spoil(inputs)
+        return inputs
+
+    def draw_value(self, type_: Type, seed: str) -> object:
+        """A value of a type, for what an effect answers; it depends on the seed alone."""
+        self._random.seed(seed)
+        self._is_tame = self._random.random() < _TAME_SHARE
+        return self._value("", type_)
+
+    def vary_value(self, value: object, type_: Type, seed: str) -> object:
+        """A value of a type that is like another one; it depends on the seed and the value alone."""
+        self._random.seed(seed)
+        self._is_tame = True
+        return self._variation.of_value("", type_, value)
+
+    def _make_alike(self, inputs: dict[str, object]) -> None:
+        """Gives one the value of another: where they are the same, comparing them is at its edge."""
+        names = sorted(inputs)
+        self._random.shuffle(names)
+        for name in names:
+            same = [other for other in names if other != name and self._types[other] == self._types[name]]
+            if same:
+                inputs[name] = inputs[same[0]]
+                return
+
+    def _spoil(self, inputs: dict[str, object]) -> None:
+        names = [*inputs, "no_such_input"]
+        name = self._random.choice(names)
+        if name in inputs and self._random.random() < 0.2:
+            del inputs[name]
+        elif name in inputs and isinstance(inputs[name], list | dict) and inputs[name]:
+            inputs[name] = self._spoiled(inputs[name])
+        else:
+            inputs[name] = self._random.choice(_HOSTILE)
+
+    def _spoiled(self, value: object) -> object:
+        """A collection with one part of it replaced, removed or added."""
+        match value:
+            case list() if value:
+                index = self._random.randrange(len(value))
+                return [self._spoiled(each) if position == index else each for position, each in enumerate(value)]
+            case dict() if value:
+                key = self._random.choice(list(value))
+                rest = {each: found for each, found in value.items() if each != key}
+                pick = self._random.random()
+                if pick < 0.3:
+                    return rest
+                if pick < 0.5:
+                    return value | {"no_such_field": 1}
+                return {each: self._spoiled(found) if each == key else found for each, found in value.items()}
+            case _:
+                return self._random.choice(_HOSTILE)
+
+    def _value(self, name: str, type_: Type) -> object:
+        if type_ == DECIMAL:
+            return self._decimal(name)
+        if type_ == INTEGER:
+            return self._integer(name)
+        if type_ == BOOLEAN:
+            return self._random.random() < 0.5
+        match type_:
+            case Enum(members):
+                return self._random.choice(members)
+            case OptionalOf(inner):
+                return None if self._random.random() < 0.3 else self._value(name, inner)
+            case ArrayOf(element):
+                return [self._value(name, element) for _ in range(self._count(name))]
+            case SetOf(element):
+                return {self._value(name, element) for _ in range(self._count(name))}
+            case MapOf(key, value):
+                return {self._value(name, key): self._value(name, value) for _ in range(self._count(name))}
+            case Record(fields):
+                return {field: self._value(field, each) for field, each in fields}
+            case _ if type_ == STRING:
+                return self._string(name)
+            case _:
+                return self._scalars.draw(type_, self._is_tame, self._numbers.get(name, Bounds()))
+
+    def _count(self, name: str) -> int:
+        """How many items: none, one, a few, and now and then many."""
+        if self._is_tame:
+            bounds = self._lengths.get(name, Bounds())
+            low = 1 if bounds.low is None else max(0, ceil(bounds.low))
+            high = low + 2 if bounds.high is None else min(floor(bounds.high), low + 5)
+            return min(self._random.randint(low, max(low, high)), _MOST_ITEMS)
+        return self._random.choice((0, 1, 1, 2, 2, 3, 5, 8)) if self._random.random() < 0.97 else _MOST_ITEMS
+
+    def _decimal(self, name: str) -> Decimal:
+        if self._is_tame:
+            places = self._random.choice((2, 2, 4))
+            bounds = self._numbers.get(name, Bounds())
+            low = 0 if bounds.low is None else ceil(bounds.low * 10**places)
+            high = low + 2000 * 10**places if bounds.high is None else floor(bounds.high * 10**places)
+            if low <= high:
+                # Nearer to the low end more often than not: small numbers meet more conditions than large ones.
+                drawn = self._random.randint(low, self._random.randint(low, high))
+                return Decimal((int(drawn < 0), tuple(int(digit) for digit in str(abs(drawn))), -places))
+        pick = self._random.random()
+        if pick < 0.35:  # an edge, or one step beside it
+            edge = self._random.choice(self._edges.decimals)
+            step = Decimal(
+                (self._random.randrange(2), (self._random.randrange(2),), -self._random.choice((0, 1, 2, 5)))
+            )
+            return EXACT.add(edge, step) if edge.adjusted() < 900 else edge
+        if pick < 0.85:  # money
+            digits = self._random.choice((3, 4, 5, 6, 8))
+            return self._signed(self._random.randrange(10**digits), 2)
+        if pick < 0.97:  # other scales and sizes, through the widths that an engine may treat apart
+            digits = self._random.choice((1, 9, 18, 19, 20, 37, 38, 39, 40, 60))
+            return self._signed(self._random.randrange(10**digits), self._random.randrange(0, 41))
+        digits = self._random.choice((500, 990, 996, 999, 1000))
+        return self._signed(
+            self._random.randrange(10 ** (digits - 1), 10**digits), self._random.choice((0, 2, 998, 1000))
+        )
+
+    def _signed(self, coefficient: int, scale: int) -> Decimal:
+        sign = int(coefficient != 0 and self._random.random() < 0.15)
+        return Decimal((sign, tuple(int(digit) for digit in str(coefficient)), -scale))
+
+    def _integer(self, name: str) -> int:
+        if self._is_tame:
+            bounds = self._numbers.get(name, Bounds())
+            low = 1 if bounds.low is None else ceil(bounds.low)
+            high = low + 120 if bounds.high is None else floor(bounds.high)
+            if MIN_INTEGER <= low <= high <= MAX_INTEGER:
+                return self._random.randint(low, self._random.randint(low, high))
+        pick = self._random.random()
+        if pick < 0.5:
+            edge = self._random.choice(self._edges.integers) + self._random.choice((-1, 0, 0, 1))
+            return min(max(edge, MIN_INTEGER), MAX_INTEGER)
+        if pick < 0.9:
+            return self._random.randrange(-10, 1000)
+        return self._random.randrange(MIN_INTEGER, MAX_INTEGER + 1)
+
+    def _string(self, name: str) -> str:
+        if name in self._asked and self._random.random() < (0.95 if self._is_tame else 0.5):
+            return draw_text(self._asked[name], self._random)
+        if self._patterns and self._random.random() < _PATTERN_SHARE:
+            return draw_text(self._random.choice(self._patterns), self._random)
+        bounds = self._lengths.get(name) if self._is_tame or self._random.random() < 0.5 else None
+        known = self._edges.strings
+        if bounds is not None:
+            known = tuple(each for each in known if bounds.admit(len(each)))
+        if known and self._random.random() < (0.7 if self._is_tame else 0.4):
+            return self._random.choice(known)
+        length = self._random.choice(self._edges.lengths)
+        if bounds is not None:
+            low = max(0, ceil(bounds.low or 0))
+            length = low if bounds.high is None else self._random.randint(low, max(low, floor(bounds.high)))
+        return "".join(self._random.choice(_LETTERS) for _ in range(min(length, 1000)))

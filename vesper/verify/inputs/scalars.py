@@ -1,0 +1,138 @@
+"""Floats, bytes, times and json for a node to run on: what its own literals draw, and the edges of each type."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+from vesper.values.model import Value, scalar_text
+from vesper.values.times import MAX_DURATION
+from vesper.values.types import BYTES, DATE, DURATION, FLOAT, JSON, TIMESTAMP, Type
+from vesper.verify.inputs.bounds import Bounds
+
+_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.1, 0.5, 1.5, 2.0**53, 1e16, 1e-5, 5e-324, 1.7976931348623157e308)
+_NOT_FINITE = (math.nan, math.inf, -math.inf)
+_BYTES = (b"", b"\x00", b"a", b"ab", b"\xff", b"\xc3\xa9", b"\xed\xa0\x80", b"\x00\xff" * 4)
+_MOMENTS = (
+    datetime(1, 1, 1, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
+    datetime(1970, 1, 1, tzinfo=UTC),
+    datetime(2024, 2, 29, 12, 30, 0, 500000, UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
+)
+_STEPS = (timedelta(0), timedelta(microseconds=1), timedelta(seconds=-1), timedelta(days=1))
+_DAYS = (date(1, 1, 1), date(1970, 1, 1), date(2023, 2, 28), date(2024, 2, 29), date(2024, 12, 31), date(9999, 12, 31))
+_LENGTHS = (
+    timedelta(0),
+    timedelta(microseconds=1),
+    timedelta(microseconds=-1),
+    timedelta(seconds=90),
+    timedelta(days=1),
+    timedelta(days=-30, seconds=1),
+    MAX_DURATION,
+    -MAX_DURATION,
+)
+_JSONS: tuple[object, ...] = (
+    None, True, False, 0, 1, -1, 10**20, Decimal("1.0"), Decimal("1.50"), Decimal("-0.5"), 0.1, 1e22, "", "a", "1.5",
+    "é", "2024-02-29", [], {}, [1, "a", None], {"a": 1}, {"b": {"a": [1, 2]}, "a": None}, {"": 0, "x/y": 1, "~": 2},
+)  # fmt: skip
+_KEYS = ("a", "b", "id", "", "é", "x/y")
+
+
+class ScalarSource:
+    """Draws values of the types above; `known` are the literals of the node, by Python form."""
+
+    def __init__(self, source: random.Random, known: list[Value]) -> None:
+        self._random = source
+        self._floats = [each for each in known if isinstance(each, float)]
+        self._bytes = [each for each in known if isinstance(each, bytes)]
+        self._moments = [each for each in known if isinstance(each, datetime)]
+        self._days = [each for each in known if isinstance(each, date) and not isinstance(each, datetime)]
+        self._lengths = [each for each in known if isinstance(each, timedelta)]
+        self._texts = [each for each in known if isinstance(each, str)]
+
+    def draw(self, type_: Type, is_tame: bool, bounds: Bounds) -> object:
+        if type_ == FLOAT:
+            return self._float(is_tame, bounds)
+        if type_ == BYTES:
+            return self._some_bytes(is_tame)
+        if type_ == DATE:
+            return self._day()
+        if type_ == TIMESTAMP:
+            return self._moment()
+        if type_ == DURATION:
+            return self._length(is_tame)
+        assert type_ == JSON, f"{type_} is drawn elsewhere"
+        return self._json(3)
+
+    def as_text(self, value: object) -> object:
+        """Now and then a value as the text that a caller may give instead."""
+        if isinstance(value, bytes | date | timedelta) and self._random.random() < 0.1:
+            return scalar_text(value)
+        return value
+
+    def _float(self, is_tame: bool, bounds: Bounds) -> float:
+        if is_tame:
+            low = 0.0 if bounds.low is None else float(bounds.low)
+            high = low + 1000 if bounds.high is None else float(bounds.high)
+            if low <= high:
+                return round(self._random.uniform(low, high), self._random.choice((0, 1, 2, 2, 17)))
+        pick = self._random.random()
+        if pick < 0.3 and self._floats:
+            edge = self._random.choice(self._floats)
+            return self._random.choice((edge, math.nextafter(edge, math.inf), math.nextafter(edge, -math.inf), -edge))
+        if pick < 0.6:
+            return self._random.choice((*_FLOATS, *_NOT_FINITE))
+        if pick < 0.9:
+            return round(self._random.uniform(-1000, 1000), self._random.choice((0, 1, 2, 17)))
+        number: float = struct.unpack("<d", struct.pack("<Q", self._random.getrandbits(64)))[0]
+        return number
+
+    def _some_bytes(self, is_tame: bool) -> bytes:
+        known = [*self._bytes, *_BYTES]
+        if self._random.random() < 0.6:
+            return self._random.choice(known)
+        return self._random.randbytes(self._random.randrange(6 if is_tame else 70))
+
+    def _day(self) -> date:
+        days = [*self._days, *self._days, *_DAYS] if self._random.random() < 0.5 else None
+        if days is None:
+            return date.fromordinal(self._random.randint(date(1990, 1, 1).toordinal(), date(2040, 1, 1).toordinal()))
+        edge = self._random.choice(days).toordinal() + self._random.choice((-1, 0, 0, 1))
+        return date.fromordinal(min(max(edge, 1), date.max.toordinal()))
+
+    def _moment(self) -> datetime:
+        if self._random.random() < 0.5:
+            edge = self._random.choice([*self._moments, *self._moments, *_MOMENTS])
+            try:
+                return edge + self._random.choice(_STEPS)
+            except OverflowError:
+                return edge
+        seconds = self._random.randrange(2_200_000_000)
+        micros = self._random.choice((0, 0, 1, 500_000, 999_999))
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds, microseconds=micros)
+
+    def _length(self, is_tame: bool) -> timedelta:
+        if self._random.random() < (0.3 if is_tame else 0.6):
+            return self._random.choice([*self._lengths, *self._lengths, *_LENGTHS])
+        size = self._random.choice((1_000, 86_400, 10_000_000))
+        length = timedelta(seconds=self._random.randrange(size), microseconds=self._random.choice((0, 0, 1, 200_000)))
+        return length if self._random.random() < 0.8 else -length
+
+    def _json(self, depth: int) -> object:
+        pick = self._random.random()
+        if depth == 0 or pick < 0.4:
+            return self._random.choice(_JSONS)
+        if pick < 0.5:
+            return self._random.choice([*self._texts, "a"])
+        if pick < 0.7:
+            return [self._json(depth - 1) for _ in range(self._random.randrange(4))]
+        names = [*_KEYS, *self._names()]
+        return {self._random.choice(names): self._json(depth - 1) for _ in range(self._random.randrange(5))}
+
+    def _names(self) -> list[str]:
+        """What the node's own texts may name: keys, and the parts of paths."""
+        return [part for text in self._texts for part in text.split("/")]

@@ -1,0 +1,152 @@
+"""Many random programs on every engine: draw, compile, run, compare; what goes wrong is made small.
+
+Three things can: the checker refuses what was drawn to be right, something raises, or the engines disagree. Each is a
+bug of ours, in the language or in the generator.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from vesper.codegen.module import generate_module
+from vesper.compiler import Compiled, compile_source
+from vesper.engines.engine import Engine
+from vesper.language.diagnostics.render.full import render_full
+from vesper.language.diagnostics.source import SourceFile
+from vesper.verify.differential.verifier import Difference, Verifier
+from vesper.verify.programs.nodes import draw_program
+from vesper.verify.programs.reduce import MAX_TRIES, reduce_program
+from vesper.verify.programs.text import Draft
+
+INPUTS_EACH = 20
+WRITTEN_OF = 5
+"""Of one program in so many the plain form of Python is written, too. It takes as long as all the executions of a
+program together, and here nobody runs it: that it is the traced form without its marks is shown elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFailure:
+    """One program that showed a bug, reduced."""
+
+    seed: int
+    kind: str
+    """`refused`, `raised` or `disagreement`."""
+    fingerprint: str
+    """What stays the same while it is reduced."""
+    text: str
+    """The `.vsp` document."""
+    detail: str
+    """The diagnostic or the traceback; empty for a disagreement."""
+    compiled: Compiled | None = None
+    difference: Difference | None = None
+
+
+@dataclass(slots=True)
+class ProgramsReport:
+    seed: int
+    engines: tuple[str, ...]
+    programs: int = 0
+    executions: int = 0
+    not_comparable: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    failures: list[ProgramFailure] = field(default_factory=list)
+    elapsed_seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures and self.not_comparable * 100 <= self.executions
+
+
+def program_path(draft: Draft) -> str:
+    return f"{draft.node_id}.vsp"
+
+
+def program_seeds(seed: int, count: int) -> range:
+    """The seeds of a campaign; those of two campaigns do not overlap."""
+    return range(seed * 1_000_000, seed * 1_000_000 + count)
+
+
+def verify_programs(
+    engines: Mapping[str, Engine],
+    count: int,
+    seed: int,
+    inputs_each: int = INPUTS_EACH,
+    progress: Callable[[int], None] = lambda _: None,
+    stop_after: int = 3,
+    max_tries: int = MAX_TRIES,
+    seconds: float | None = None,
+    first: int = 0,
+) -> ProgramsReport:
+    """Draw programs and run each on drawn inputs, until there are enough, the time is over or enough is wrong."""
+    report = ProgramsReport(seed, tuple(engines))
+    begun = time.monotonic()
+    for number, each in enumerate(program_seeds(seed, first + count)[first:], start=1):
+        report.programs += 1
+        draft = draw_program(each)
+        failure = examine(draft, engines, each, inputs_each, report)
+        if failure is not None:
+            report.failures.append(reduced(draft, failure, engines, inputs_each, max_tries))
+        progress(number)
+        is_over = seconds is not None and time.monotonic() - begun >= seconds
+        if is_over or len(report.failures) >= stop_after:
+            break
+    report.elapsed_seconds = time.monotonic() - begun
+    return report
+
+
+def examine(
+    draft: Draft, engines: Mapping[str, Engine], seed: int, inputs_each: int, report: ProgramsReport | None = None
+) -> ProgramFailure | None:
+    """Compile and run one program; what went wrong, if anything did."""
+    text = draft.text()
+    try:
+        compiled, bag = compile_source(SourceFile(program_path(draft), text), judge_contracts=False)
+        if compiled is None:
+            first = bag.sorted()[0]
+            return ProgramFailure(seed, "refused", first.code.name, text, render_full(bag.source, first))
+        if seed % WRITTEN_OF == 0:
+            generate_module(compiled.node)  # whatever is wrong with it is raised
+        # The probes of boundaries cost more than the twenty inputs that would profit from them.
+        verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False)
+        found = verifier.run(inputs_each, stop_after=1)
+    except Exception as error:  # noqa: BLE001  # whatever it is, a program that can be drawn must not raise it
+        fingerprint = f"{type(error).__name__} {_place(error)}"
+        return ProgramFailure(seed, "raised", fingerprint, text, traceback.format_exc())
+    if report is not None:
+        report.executions += found.executions
+        report.not_comparable += found.not_comparable
+        for kind, times in found.outcomes.items():
+            report.outcomes[kind] = report.outcomes.get(kind, 0) + times
+    if not found.differences:
+        return None
+    return ProgramFailure(seed, "disagreement", "disagreement", text, "", compiled, found.differences[0])
+
+
+def _place(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}:{last.lineno}"
+
+
+def reduced(
+    draft: Draft,
+    failure: ProgramFailure,
+    engines: Mapping[str, Engine],
+    inputs_each: int,
+    max_tries: int = MAX_TRIES,
+) -> ProgramFailure:
+    """The same failure, of a smaller program."""
+    smallest = failure
+
+    def still_fails(candidate: Draft) -> bool:
+        nonlocal smallest
+        found = examine(candidate, engines, failure.seed, inputs_each)
+        if found is None or (found.kind, found.fingerprint) != (failure.kind, failure.fingerprint):
+            return False
+        smallest = found
+        return True
+
+    reduce_program(draft, still_fails, max_tries)
+    return smallest

@@ -1,0 +1,126 @@
+"""Random steps that ask for an effect: their fields, what they give, how they fail, what they need.
+
+One or two shapes of each effect that a node may have without a database or a provider: the answers come from
+`vesper.verify.inputs.responses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, JSON, STRING, TIMESTAMP, ArrayOf, OptionalOf, Type, optional
+from vesper.verify.programs.expressions import Expressions
+from vesper.verify.programs.terms import Scope, Term
+from vesper.verify.programs.text import Tree, scalar
+from vesper.verify.programs.types import type_text
+
+_ALWAYS = ("timeout", "unavailable")
+"""How every effect can fail."""
+_SENT = (INTEGER, STRING, BOOLEAN, DECIMAL)
+Asked = tuple[dict[str, Tree], Type, tuple[str, ...]]
+
+
+class Effects:
+    def __init__(self, expressions: Expressions, template: Callable[[Scope], Term]) -> None:
+        self._draw = expressions
+        self._random = expressions.random
+        self._template = template
+        self.capabilities: set[str] = set()
+
+    def request(self, scope: Scope) -> Asked:
+        """The fields of a step, the type of its value, and codes that it can fail with."""
+        way = self._random.choice(
+            (self._small, self._small, self._query, self._write, self._cache, self._publish, self._custom, self._call)
+        )
+        return way(scope)
+
+    def _needs(self, capability: str) -> None:
+        self.capabilities.add(capability)
+
+    def _some(self, scope: Scope, *types: Type) -> Term:
+        return self._draw.expression(self._random.choice(types or _SENT), scope, 1)
+
+    def _given_type(self) -> Type:
+        """A type that an answer is declared to have."""
+        found = self._random.choice(self._draw.pool)
+        return found.inner if isinstance(found, OptionalOf) else found
+
+    def _small(self, scope: Scope) -> Asked:
+        match self._random.choice(("clock", "random", "uuid", "now", "secret")):
+            case "clock":
+                self._needs("clock.read.system")
+                return {"operation": "clock"}, TIMESTAMP, _ALWAYS
+            case "uuid":
+                self._needs("random.read.system")
+                return {"operation": "uuid"}, STRING, _ALWAYS
+            case "secret":
+                self._needs("secrets.read.api_key")
+                return {"operation": "secret", "name": "api_key"}, STRING, ("not_found", *_ALWAYS)
+            case "now":
+                # No effect, but only a node that may have some knows the time.
+                return {"operation": "compute", "value": Term(TIMESTAMP, ("now()",))}, TIMESTAMP, ()
+            case _:
+                self._needs("random.read.system")
+                fields: dict[str, Tree] = {"operation": "random", "min": Term(INTEGER, ("1",))}
+                return fields | {"max": self._draw.fitting(INTEGER, scope, 1)}, INTEGER, ("invalid_argument", *_ALWAYS)
+
+    def _query(self, scope: Scope) -> Asked:
+        self._needs("database.read.items")
+        type_, text = self._random.choice(
+            ((ArrayOf(INTEGER), "array<integer>"), (OptionalOf(STRING), "optional<string>"), (DECIMAL, "decimal"))
+        )
+        fields: dict[str, Tree] = {
+            "operation": "database_query",
+            "query": "SELECT amount FROM items WHERE owner = :owner AND qty > :least",
+            "bind": {"owner": self._some(scope, STRING), "least": self._some(scope, INTEGER)},
+            "returns": text,
+        }
+        return fields, type_, ("bad_response", *_ALWAYS)
+
+    def _write(self, scope: Scope) -> Asked:
+        self._needs("database.write.items")
+        fields: dict[str, Tree] = {"operation": "database_write", "table": "items"}
+        fields["data"] = {"owner": self._some(scope, STRING), "qty": self._some(scope, INTEGER)}
+        return fields, INTEGER, ("conflict", *_ALWAYS)
+
+    def _cache(self, scope: Scope) -> Asked:
+        fields: dict[str, Tree] = {"operation": "cache", "cache": "prices", "key": self._some(scope, STRING)}
+        if self._random.random() < 0.5:
+            self._needs("cache.write.prices")
+            value = self._draw.expression(self._given_type(), scope, 1)
+            return fields | {"action": "put", "value": value, "ttl": "60s"}, BOOLEAN, _ALWAYS
+        self._needs("cache.read.prices")
+        type_ = self._given_type()
+        return fields | {"action": "get", "returns": scalar(type_text(type_))}, optional(type_), _ALWAYS
+
+    def _publish(self, scope: Scope) -> Asked:
+        self._needs("events.publish.orders.done")
+        fields: dict[str, Tree] = {"operation": "event_publish", "topic": "orders.done"}
+        fields["payload"] = {"note": self._template(scope), "plain": "word"}
+        if self._random.random() < 0.5:
+            fields |= {"effect": "keyed", "key": self._draw.fitting(STRING, scope, 1)}
+        return fields, STRING, _ALWAYS
+
+    def _custom(self, scope: Scope) -> Asked:
+        self._needs("effect.call.score")
+        type_ = self._given_type()
+        fields: dict[str, Tree] = {"operation": "custom", "name": "score"}
+        fields["request"] = {"who": self._some(scope), "what": self._draw.expression(self._given_type(), scope, 1)}
+        return fields | {"returns": scalar(type_text(type_))}, type_, ("effect_failed", *_ALWAYS)
+
+    def _call(self, scope: Scope) -> Asked:
+        self._needs("network.http_client.shop")
+        fields: dict[str, Tree] = {"operation": "external_api_call", "provider": "shop"}
+        fields["endpoint"] = Term(STRING, ("/v1/{", self._whole(scope), "}"))
+        if self._random.random() < 0.5:
+            fields |= {"method": "GET", "query": {"page": self._some(scope, INTEGER)}}
+        else:
+            fields |= {"method": "POST", "body": {"text": self._template(scope), "parts": [self._template(scope), "x"]}}
+        if self._random.random() < 0.5:
+            return fields, JSON, ("http_404", "http_5xx", "http_error", "bad_response", *_ALWAYS)
+        type_ = self._given_type()
+        return fields | {"expect": scalar(type_text(type_))}, type_, ("http_error", "bad_response", *_ALWAYS)
+
+    def _whole(self, scope: Scope) -> Term:
+        found = self._some(scope, INTEGER, STRING)
+        return found if not set(str(found)) & set("{}\n") else Term(INTEGER, ("7",))

@@ -1,0 +1,380 @@
+"""Random well-typed expressions: `expression(type, scope, depth, hint)` picks among all that has this type.
+
+Which operations there are, with their types, comes from `IMPLEMENTED`: a new one is used without a change here. Where
+the checker reads a part for an expected type, the part is drawn with the same hint; see
+`vesper.language.check.expressions.checker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import TypeAlias
+
+from vesper.language.check.expressions.literal_arguments import EVALUATED
+from vesper.values.generated.operations import IMPLEMENTED
+from vesper.values.operation import OpSpec
+from vesper.values.types import (
+    BOOLEAN,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    STRING,
+    ArrayOf,
+    Enum,
+    Function,
+    MapOf,
+    OptionalOf,
+    Parameter,
+    Primitive,
+    Record,
+    SetOf,
+    Type,
+    declared_type,
+    fits_bound,
+    match_declared,
+    substitute,
+    without_null,
+)
+from vesper.verify.programs.binders import BinderForms
+from vesper.verify.programs.comparisons import Asked
+from vesper.verify.programs.patterns import draw_pattern
+from vesper.verify.programs.terms import (
+    COMPARISON,
+    LEVELS,
+    NOTHING,
+    Known,
+    NoWay,
+    Scope,
+    Term,
+    held,
+    hint_from,
+    infix,
+    prefix,
+)
+from vesper.verify.programs.types import SCALARS, TypeSource, quoted
+
+Producer: TypeAlias = tuple[float, Callable[[], Term]]
+_OFTEN, _SELDOM = 3.0, 0.3
+"""Operations that take a part of something mostly fail: a program of many would hardly ever come to its end."""
+_AGGREGATES = ("sum", "count", "min", "max", "avg")
+"""With a FOR these are forms of their own, which `programs_forms` draws."""
+_BUDGETS = (25, 50, 80, 120, 200)
+"""How many terms a node may have before its expressions become leaves; far inside the limits of a document."""
+
+
+def _is_writable(type_: Type) -> bool:
+    """True for types whose values a node can have today."""
+    match type_:
+        case Primitive():
+            return type_ in SCALARS
+        case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
+            return _is_writable(inner)
+        case MapOf(key, value):
+            return _is_writable(key) and _is_writable(value)
+        case Function():
+            return False
+        case _:
+            return True
+
+
+def _is_infix(operator: str | None) -> bool:
+    """True for what stands between or beside operands; `SUM` and its kind are forms."""
+    return operator in ("IS NULL", "IS NOT NULL") or operator in LEVELS
+
+
+def _is_usable(spec: OpSpec) -> bool:
+    types = [declared_type(text) for _, text in spec.params]
+    is_written = spec.function is not None or _is_infix(spec.operator)
+    return is_written and all(_is_writable(each) for each in (*types, declared_type(spec.returns)))
+
+
+@cache
+def usable_operations() -> tuple[OpSpec, ...]:
+    """The operations that an expression can be made of."""
+    return tuple(spec for spec in IMPLEMENTED.values() if _is_usable(spec))
+
+
+@cache
+def _returning(scalar: Primitive | None) -> tuple[tuple[OpSpec, Type], ...]:
+    """Those that may return this type, in the same order, each with the type that it declares; without one, those that
+    may return a type with others inside."""
+    found = ((spec, declared_type(spec.returns)) for spec in usable_operations())
+    return tuple((spec, returns) for spec, returns in found if not isinstance(returns, Primitive) or returns is scalar)
+
+
+@cache
+def _is_in_optional(operation: str, name: str) -> bool:
+    """True where an operation takes an optional of this type parameter."""
+    wanted = OptionalOf(Parameter(name))
+    return any(declared_type(text) == wanted for _, text in IMPLEMENTED[operation].params)
+
+
+def _parameters(spec: OpSpec, bindings: dict[str, Type]) -> list[Type]:
+    """What it takes: found out of the one that is chosen, and not of the hundred that there are to choose from."""
+    return [substitute(declared_type(text), bindings) for _, text in spec.params]
+
+
+class Expressions(BinderForms):
+    def __init__(self, types: TypeSource) -> None:
+        self.types = types
+        self.random = types.random
+        self.pool: list[Type] = [*SCALARS]
+        """Types that occur in the node: what an operation on any type is tried with."""
+        self._fitting: dict[tuple[str, bool, int], list[Type]] = {}
+        self.constants: dict[str, tuple[Type, str]] = {}
+        """Name, type and YAML text; one is added where a value can be had in no other way."""
+        self.functions: list[tuple[str, tuple[Type, ...], Type]] = []
+        """The node's own functions that stand above: name, parameters, result."""
+        self.asked: list[Asked] = []
+        self.budget = self.random.choice(_BUDGETS)
+        self.bound = 0
+
+    # -- the choice -------------------------------------------------------------------------------
+
+    def fitting(self, type_: Type, scope: Scope, depth: int) -> Term:
+        """Something that fits a place of this type, by itself or by a conversion that the language does."""
+        if isinstance(type_, OptionalOf):
+            if self.random.random() < 0.2:
+                return Term(type_, ("null",))
+            if self.random.random() < 0.6:
+                return self.expression(type_.inner, scope, depth, type_)
+        elif type_ == DECIMAL and self.random.random() < 0.15:
+            try:
+                return self.expression(INTEGER, scope, depth, DECIMAL)
+            except NoWay:
+                pass
+        return self.expression(type_, scope, depth, type_)
+
+    def expression(self, type_: Type, scope: Scope, depth: int, hint: Type | None = None) -> Term:
+        """Something of exactly this type, where the place says `hint`."""
+        self.budget -= 1
+        hint = None if hint is None else without_null(hint)
+        if self.budget < 0:
+            depth = 0
+        producers = [*self._leaves(type_, scope, hint)]
+        if depth > 0:
+            producers += self._operations(type_, scope, depth - 1)
+            producers += self.forms(type_, scope, depth - 1, hint)
+            producers += self.binder_forms(type_, scope, depth - 1, hint)
+            producers += self._own_calls(type_, scope, depth - 1)
+            producers += self.graded(type_, scope, depth - 1, hint)
+            producers += self.comparisons(scope) if type_ == BOOLEAN else ()
+        while producers:
+            (chosen,) = self.random.choices(range(len(producers)), [weight for weight, _ in producers])
+            try:
+                return producers.pop(chosen)[1]()
+            except NoWay:
+                continue
+        return self._last_resort(type_, scope)
+
+    def _leaves(self, type_: Type, scope: Scope, hint: Type | None) -> Iterator[Producer]:
+        if _is_scalar(type_):
+            yield 2.0, partial(self.literal, type_, hint, scope)
+        named = [each for each in scope.paths if each.type == type_ and not _reads_as_member(each, hint)]
+        if named:
+            yield 4.0, lambda: self._spelled(self.random.choice(named))
+        constants = self._constants_of(type_, scope)
+        if constants:
+            yield 1.0, lambda: self.random.choice(constants)
+
+    def _constants_of(self, type_: Type, scope: Scope) -> list[Term]:
+        """Constants and fields of them; they are seen everywhere but in the clauses of a record type."""
+        if not scope.sees_constants:
+            return []
+        known = (Known(f"constant {name}", name, constant) for name, (constant, _) in self.constants.items())
+        return [path for each in known for path in scope.paths_from(each) if path.type == type_]
+
+    def _spelled(self, path: Term) -> Term:
+        """A path as it is, or from `input.` or `output.` on, which is the same thing."""
+        assert path.path is not None
+        kind = path.path[0].partition(" ")[0]
+        text = str(path)
+        if kind in ("input", "output") and not text.startswith(f"{kind}.") and self.random.random() < 0.15:
+            return Term(path.type, (f"{kind}.{text}",), path=path.path)
+        return path
+
+    def _last_resort(self, type_: Type, scope: Scope) -> Term:
+        """A constant of its own."""
+        if not scope.sees_constants:
+            raise NoWay
+        same = self._constants_of(type_, scope)
+        if same:
+            return self.random.choice(same)
+        if not _has_names(type_):
+            raise NoWay  # what `entries` gives can be computed, but not declared
+        name = self.new_constant(type_)
+        return Term(type_, (name,), path=(f"constant {name}", ()))
+
+    def new_constant(self, type_: Type) -> str:
+        name = f"k{len(self.constants)}"
+        self.constants[name] = (type_, self.types.yaml(type_))
+        return name
+
+    def any_type(self) -> Type:
+        return self.random.choice(self.pool)
+
+    # -- operations -------------------------------------------------------------------------------
+
+    def _operations(self, type_: Type, scope: Scope, depth: int) -> Iterator[Producer]:
+        """Every operation that returns this type, all together as likely as a few forms."""
+        found: list[tuple[OpSpec, dict[str, Type]]] = []
+        for spec, returns in _returning(type_ if isinstance(type_, Primitive) else None):
+            bindings: dict[str, Type] = {}
+            if match_declared(returns, type_, bindings) and self._fill(spec, bindings):
+                found.append((spec, bindings))
+        for spec, bindings in found:
+            share = _SELDOM if isinstance(declared_type(spec.returns), Parameter) else _OFTEN
+            if spec.operator is not None and _is_infix(spec.operator):
+                yield 2 * share / len(found), partial(self._by_operator, spec, bindings, type_, scope, depth)
+            if spec.function is not None:
+                yield share / len(found), partial(self._by_function, spec, bindings, type_, scope, depth)
+
+    def _own_calls(self, type_: Type, scope: Scope, depth: int) -> Iterator[Producer]:
+        """Calls of the node's own functions; an argument is read for its parameter."""
+        for name, params, returns in self.functions:
+            if returns == type_:
+                yield 2.0, partial(self._own_call, name, params, type_, scope, depth)
+
+    def _own_call(self, name: str, params: tuple[Type, ...], type_: Type, scope: Scope, depth: int) -> Term:
+        parts: list[str | Term] = [f"{name}("]
+        for number, param in enumerate(params):
+            parts += [", " if number else "", self.fitting(param, scope, depth)]
+        return Term(type_, (*parts, ")"))
+
+    def _fill(self, spec: OpSpec, bindings: dict[str, Type]) -> bool:
+        """Choose the type parameters that the result leaves open; false where none fits."""
+        for name, bound in spec.type_params:
+            if name not in bindings:
+                fitting = self._in_the_pool(bound, _is_in_optional(spec.name, name))
+                if not fitting:
+                    return False
+                bindings[name] = self.random.choice(fitting)
+                continue
+            if not fits_bound(bindings[name], bound) or not self._may_fill(spec, name, bindings[name]):
+                return False
+        return True
+
+    def _in_the_pool(self, bound: str, in_optional: bool) -> list[Type]:
+        """The types of the pool that may stand for a type parameter; the pool only grows."""
+        key = (bound, in_optional, len(self.pool))
+        found = self._fitting.get(key)
+        if found is None:
+            found = self._fitting[key] = [
+                each
+                for each in self.pool
+                if fits_bound(each, bound) and not (in_optional and isinstance(each, OptionalOf))
+            ]
+        return found
+
+    @staticmethod
+    def _may_fill(spec: OpSpec, name: str, type_: Type) -> bool:
+        """An optional of an optional is no type, so what stands in an optional is none."""
+        return not (isinstance(type_, OptionalOf) and _is_in_optional(spec.name, name))
+
+    def _by_function(self, spec: OpSpec, bindings: dict[str, Type], type_: Type, scope: Scope, depth: int) -> Term:
+        params = _parameters(spec, bindings)
+        if spec.name in EVALUATED:
+            return self._read_later(spec, params[0], type_, scope, depth)
+        left_out = self.random.randint(0, len(spec.defaults))
+        parts: list[str | Term] = [f"{spec.function}("]
+        for (name, _), param in list(zip(spec.params, params, strict=True))[: len(params) - left_out]:
+            if len(parts) > 1:
+                parts.append(", ")
+            if name in spec.literals:
+                parts.append(quoted(draw_pattern(self.random)))
+            elif name == "index":
+                parts.append(self.position(scope, depth))
+            elif len(parts) == 1 and isinstance(param, ArrayOf) and spec.function not in _AGGREGATES:
+                parts += self._array_argument(param, scope, depth)
+            else:
+                parts.append(self.expression(param, scope, depth))
+        return Term(type_, (*parts, ")"))
+
+    def _array_argument(self, param: ArrayOf, scope: Scope, depth: int) -> tuple[str | Term, ...]:
+        try:
+            return self.array_argument(param, scope, depth)
+        except NoWay:
+            return (self.expression(param, scope, depth),)
+
+    def _read_later(self, spec: OpSpec, param: Type, type_: Type, scope: Scope, depth: int) -> Term:
+        """A call that the checker evaluates where its argument is a literal; those that it takes are literals here."""
+        argument = self.expression(param, scope, depth)
+        if argument.is_open:
+            raise NoWay
+        return Term(type_, (f"{spec.function}(", argument, ")"))
+
+    def literal(self, type_: Type, hint: Type | None, scope: Scope) -> Term:
+        text = self.types.literal(type_, hint, scope.taken | self.constants.keys())
+        if text is None:
+            raise NoWay
+        level = LEVELS["unary -"] if text.startswith("-") else LEVELS["unary -"] + 1
+        return Term(
+            type_, (text,), level, is_open=isinstance(type_, Enum) or type_ in (INTEGER, DECIMAL, FLOAT, STRING)
+        )
+
+    def _by_operator(self, spec: OpSpec, bindings: dict[str, Type], type_: Type, scope: Scope, depth: int) -> Term:
+        operator, params = spec.operator, _parameters(spec, bindings)
+        assert operator is not None
+        if operator in ("IS NULL", "IS NOT NULL"):
+            return self._is_null(params[0], scope, depth)
+        if len(params) == 1:
+            operand = self.expression(params[0], scope, depth)
+            term = prefix(operator, operand, type_)
+            if operator != "NOT":
+                return term
+            return Term(type_, term.parts, term.level, term.is_open, operand.when_false, operand.when_true)
+        left, right = self._operands(operator, params[0], params[1], scope, depth)
+        if operator == "IN" and self.random.random() < 0.3:
+            return infix(operator, left, right, type_, "NOT IN")
+        return infix(operator, left, right, type_)
+
+    def _operands(self, operator: str, left: Type, right: Type, scope: Scope, depth: int) -> tuple[Term, Term]:
+        """Each side is read with what the other one says, literals last; so they are drawn."""
+        if hint_from(right) == left and self.random.random() < 0.3:
+            second = self.expression(right, scope, depth)
+            if not second.is_open:
+                return self.literal(left, left, scope), second
+        if left == right == DECIMAL and self.random.random() < 0.2:  # the integer becomes a decimal
+            left, right = self.random.choice(((INTEGER, DECIMAL), (DECIMAL, INTEGER)))
+        first = self.expression(left, scope, depth)
+        if first.is_open:
+            return first, self.expression(right, scope, depth)
+        if operator == "IN" and isinstance(right, ArrayOf) and self.random.random() < 0.5:
+            return first, self.array_literal(right, scope, depth, right)
+        return first, self.expression(right, scope, depth, hint_from(left))
+
+    def _is_null(self, type_: Type, scope: Scope, depth: int) -> Term:
+        """A question about a path is what narrows; about anything else it is only a question."""
+        if scope.nullable and self.random.random() < 0.8:
+            operand = self._spelled(self.random.choice(scope.nullable))
+        else:
+            operand = self.expression(type_, scope, depth)
+        is_negated = self.random.random() < 0.5
+        facts = NOTHING if operand.path is None else frozenset({operand.path})
+        words = " IS NOT NULL" if is_negated else " IS NULL"
+        parts = (*held(operand, COMPARISON + 1), words)
+        true, false = (facts, NOTHING) if is_negated else (NOTHING, facts)
+        return Term(BOOLEAN, parts, COMPARISON, when_true=true, when_false=false)
+
+
+def _has_names(type_: Type) -> bool:
+    """True for a type that a node can write: its records are declared."""
+    match type_:
+        case Record(fields, name):
+            return name is not None and all(_has_names(field) for _, field in fields)
+        case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
+            return _has_names(inner)
+        case MapOf(key, value):
+            return _has_names(key) and _has_names(value)
+        case _:
+            return True
+
+
+def _is_scalar(type_: Type) -> bool:
+    return isinstance(type_, Primitive | Enum)
+
+
+def _reads_as_member(name: Term, hint: Type | None) -> bool:
+    """A bare name where an enum with a member of that name is expected is refused as ambiguous."""
+    return isinstance(hint, Enum) and str(name) in hint.members

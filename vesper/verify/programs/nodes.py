@@ -1,0 +1,385 @@
+"""Random well-typed nodes, from a seed: what the verifier runs when it is not told what to run.
+
+`draw_program(seed)` gives a whole node as data; its `text()` is a `.vsp` document that the checker must accept. The
+layers below: types and literals, terms and scopes (`programs_types`, `programs_terms`); forms, comparisons, operations
+(`programs_forms`, `programs_comparisons`, `programs_binders`, `programs_expressions`); the steps of a flow
+(`programs_flow`, `programs_effects`); the text (`programs_text`); running and reducing (`programs_run`,
+`programs_reduce`).
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from dataclasses import replace
+
+from vesper.values.types import (
+    BOOLEAN,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    STRING,
+    ArrayOf,
+    MapOf,
+    OptionalOf,
+    Record,
+    SetOf,
+    Type,
+    is_key,
+    optional,
+)
+from vesper.verify.programs.expressions import Expressions
+from vesper.verify.programs.flow import Flow
+from vesper.verify.programs.terms import COMPARISON, NOTHING, Facts, Known, NoWay, Scope, Term, infix
+from vesper.verify.programs.text import (
+    Draft,
+    DrawnCompute,
+    DrawnConstant,
+    DrawnFlow,
+    DrawnFunction,
+    DrawnInput,
+    DrawnNamed,
+    DrawnRecord,
+    DrawnStep,
+    DrawnTable,
+    Written,
+)
+from vesper.verify.programs.types import SCALARS, TypeSource
+
+_NAMES = (
+    "amount", "balance", "total", "rate", "items", "lines", "prices", "flags", "note", "who", "class", "len", "decimal",
+    "mark", "match", "import", "success", "d_0", "length", "at", "contains", "frozenset", "checked", "self", "type",
+    "none", "sorted", "k", "v", "x", "y", "z", "text_length", "range", "raise", "result", "node", "outputs", "inputs",
+    "float", "bytes", "date", "json", "timedelta", "json_cast",
+)  # fmt: skip
+_WITH_EFFECTS = ("event_handler", "http_handler", "scheduled_job")
+_ALSO_MEMBERS = ("status", "kind", "open")
+"""Names that are members of enums too; only for types that never stand where an enum is expected."""
+_FIELDS = ("a", "b", "qty", "price", "tags", "note", "kind", "of", "keys", "items", "get", "def", "self_")
+_TYPE_NAMES = ("Line", "Order", "Decimal", "Any", "Record0", "TypedDict")
+_NAMED_TYPES = ("Quantity", "Code")
+_FUNCTIONS = ("helper", "of_each", "second_way")
+_PARAMETERS = ("p", "q", "given")
+_CONSTRAINTS: dict[Type, tuple[str, ...]] = {
+    INTEGER: ("{min: 0}", "{min: -5}", "{max: 1000}", "{max: 9223372036854775807}", "positive", "non_negative"),
+    DECIMAL: ("{min: 0}", "{min: -0.50}", "{max: 100000.00}", "positive", "non_negative"),
+    FLOAT: ("{min: 0}", "{min: -1e3}", "{max: 1e308}", "positive"),
+    STRING: ("{min_length: 1}", "{max_length: 40}", "{length: 2}", "non_empty", "{min_length: 0}"),
+}
+
+
+def draw_program(seed: int) -> Draft:
+    """The node of this seed; the same one on every machine."""
+    return _Program(seed).draft()
+
+
+class _Program:
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._random = random.Random(f"program {seed}")
+        self._types = TypeSource(self._random)
+        self._expressions = Expressions(self._types)
+        self._scope = Scope()
+        self._unused = [*_NAMES]
+        self._random.shuffle(self._unused)
+        # Half of the nodes have steps that are no expressions, and half of those may ask for effects.
+        self._type = self._random.choice(("function", "function", *_WITH_EFFECTS))
+        self._has_flow = self._type != "function" or self._random.random() < 0.3
+
+    def draft(self) -> Draft:
+        named = tuple(self._named(name) for name in _NAMED_TYPES[: self._few(0, 0, 1, 2)])
+        records = tuple(self._record(name) for name in self._random.sample(_TYPE_NAMES, self._few(0, 0, 1, 1, 2, 3)))
+        inputs = tuple(self._input(named) for _ in range(self._few(0, 1, 2, 3, 3, 4, 5)))
+        for _ in range(self._few(0, 1, 2, 3)):
+            type_ = self._new_type()
+            self._expressions.new_constant(type_)
+        if self._type == "event_handler":
+            self._scope = self._scope.declare("input", "event_id", STRING)
+            inputs = (*inputs, DrawnInput("event_id", STRING, (), None))
+        outputs = self._outputs(inputs)
+        functions = tuple(self._function(name) for name in _FUNCTIONS[: self._few(0, 0, 1, 2, 3)])
+        flow = Flow(self._expressions, outputs, self._type != "function") if self._has_flow else None
+        preconditions = self._clauses(self._scope, self._few(0, 0, 0, 1, 2)) + self._there()
+        # The checker knows in all that follows what they say about null.
+        facts = NOTHING.union(*(clause.when_true for clause in preconditions))
+        self._scope = self._scope.assuming(facts)
+        steps, returned = self._flow(outputs, flow)
+        postconditions = self._clauses(self._after(inputs, outputs).assuming(facts), self._few(0, 0, 1, 2))
+        invariants: tuple[Term, ...] = ()
+        if flow is not None:
+            seen = self._always_seen(inputs, outputs, is_optional=bool(flow.raised))
+            invariants = self._clauses(seen.assuming(facts), self._few(0, 0, 1))
+        return Draft(
+            node_id=f"program_{self._seed}_v1" if self._seed >= 0 else f"program_m{-self._seed}_v1",
+            records=records,
+            inputs=inputs,
+            constants=tuple(
+                DrawnConstant(name, type_, value) for name, (type_, value) in self._expressions.constants.items()
+            ),
+            outputs=outputs,
+            preconditions=preconditions,
+            steps=steps,
+            returned=returned,
+            postconditions=postconditions,
+            named=named,
+            functions=functions,
+            type=self._type,
+            error_codes=() if flow is None else tuple(sorted(flow.raised)),
+            invariants=invariants,
+            capabilities=() if flow is None or flow.effects is None else tuple(sorted(flow.effects.capabilities)),
+        )
+
+    def _few(self, *counts: int) -> int:
+        return self._random.choice(counts)
+
+    def _depth(self) -> int:
+        return self._random.choice((1, 2, 2, 3, 3, 4, 5))
+
+    def _name(self) -> str:
+        return self._unused.pop()
+
+    def _new_type(self) -> Type:
+        """A type, remembered: what operations on any type are tried with."""
+        type_ = self._types.type()
+        self._remember(type_)
+        return type_
+
+    def _remember(self, type_: Type) -> None:
+        if type_ not in self._expressions.pool:
+            self._expressions.pool.append(type_)
+        match type_:
+            case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner) | MapOf(_, inner):
+                self._remember(inner)
+            case _:
+                pass
+
+    # -- declarations -----------------------------------------------------------------------------
+
+    def _record(self, name: str) -> DrawnRecord:
+        names = self._random.sample(_FIELDS, self._few(1, 2, 2, 3, 4))
+        fields = tuple((field, self._types.type(2)) for field in names)
+        record = Record(fields, name)
+        self._types.records.append(record)
+        self._remember(record)
+        scope = Scope(sees_constants=False)
+        for field, type_ in fields:
+            scope = scope.declare("field", field, type_)
+        return DrawnRecord(name, fields, self._clauses(scope, self._few(0, 0, 1)))
+
+    def _named(self, name: str) -> DrawnNamed:
+        type_ = self._random.choice(tuple(_CONSTRAINTS))
+        clause = "value != 'none'" if type_ == STRING else "value * 0 == 0"
+        constraints = self._random.sample(_CONSTRAINTS[type_], self._few(0, 1, 1, 2))
+        if self._random.random() < 0.3:
+            constraints.append(f'"{clause}"')
+        return DrawnNamed(name, type_, tuple(constraints))
+
+    def _by_name(self, named: DrawnNamed) -> tuple[Type, str]:
+        """The type of an input that holds values of a named type, and how it is written."""
+        choices: list[tuple[Type, str]] = [
+            (named.type, named.name),
+            (ArrayOf(named.type), f"array<{named.name}>"),
+            (OptionalOf(named.type), f"optional<{named.name}>"),
+        ]
+        if is_key(named.type):
+            choices += [
+                (SetOf(named.type), f"set<{named.name}>"),
+                (MapOf(named.type, ArrayOf(named.type)), f"map<{named.name}, array<{named.name}>>"),
+            ]
+        return self._random.choice(choices)
+
+    def _function(self, name: str) -> DrawnFunction:
+        """A function that sees constants, its parameters and the functions above it."""
+        draw = self._expressions
+        scope = Scope()
+        params = []
+        for number, param in enumerate(_PARAMETERS[: self._few(0, 1, 1, 2, 3)]):
+            type_ = self._random.choice(draw.pool)
+            params.append((param, type_))
+            scope = scope.bind(param, type_, -1 - number)
+        returns = self._random.choice(draw.pool)
+        value = draw.fitting(returns, scope, self._depth())
+        draw.functions.append((name, tuple(type_ for _, type_ in params), returns))
+        return DrawnFunction(name, tuple(params), returns, value)
+
+    def _input(self, named: tuple[DrawnNamed, ...]) -> DrawnInput:
+        if named and self._random.random() < 0.4:
+            type_, written = self._by_name(self._random.choice(named))
+            self._remember(type_)
+            name = self._name()
+            self._scope = self._scope.declare("input", name, type_)
+            default = self._types.yaml(type_) if self._type == "scheduled_job" else None  # it runs without a caller
+            return DrawnInput(name, type_, (), default, written)
+        type_ = self._new_type()
+        known = _CONSTRAINTS.get(type_, ())
+        name = self._name()
+        if type_ in SCALARS and self._random.random() < 0.1:
+            free = [each for each in _ALSO_MEMBERS if each not in self._scope.taken]
+            name = self._random.choice(free) if free else name
+        constraints = self._random.sample(known, self._few(0, 0, 0, 1, 1, 2)) if known else []
+        default = self._types.yaml(type_) if self._random.random() < 0.2 else None
+        if self._type == "scheduled_job" and default is None:  # it runs without a caller
+            default = self._types.yaml(type_)
+        self._scope = self._scope.declare("input", name, type_)
+        return DrawnInput(name, type_, tuple(constraints), default)
+
+    def _outputs(self, inputs: tuple[DrawnInput, ...]) -> tuple[tuple[str, Type], ...]:
+        names = [self._name() for _ in range(self._few(1, 1, 2, 2, 3, 4))]
+        outputs = [
+            (name, self._random.choice(self._expressions.pool) if self._random.random() < 0.6 else self._new_type())
+            for name in names
+        ]
+        if inputs and self._random.random() < 0.15:  # an output may have the name of an input
+            outputs.append((self._random.choice(inputs).name, self._new_type()))
+        return tuple(outputs)
+
+    # -- contracts --------------------------------------------------------------------------------
+
+    def _clauses(self, scope: Scope, count: int) -> tuple[Term, ...]:
+        found: list[Term] = []
+        for _ in range(count):
+            try:
+                clause = self._expressions.expression(BOOLEAN, scope, self._depth(), BOOLEAN)
+                if self._random.random() < 0.6:  # most inputs shall get past it
+                    other = self._expressions.expression(BOOLEAN, scope, 1, BOOLEAN)
+                    clause = infix("OR", clause, infix("OR", other, Term(BOOLEAN, ("true",)), BOOLEAN), BOOLEAN)
+                found.append(clause)
+            except NoWay:
+                continue
+        return tuple(found)
+
+    def _there(self) -> tuple[Term, ...]:
+        """Now and then a clause which says that an input is not null."""
+        if not self._scope.nullable or self._random.random() > 0.3:
+            return ()
+        name = self._random.choice(self._scope.nullable)
+        known = NOTHING if name.path is None else frozenset({name.path})
+        return (Term(BOOLEAN, (name, " IS NOT NULL"), COMPARISON, when_true=known),)
+
+    def _after(self, inputs: tuple[DrawnInput, ...], outputs: tuple[tuple[str, Type], ...]) -> Scope:
+        """What postconditions see: an output hides the input of its name, which is then `input.name`."""
+        scope = Scope()
+        for name, type_ in outputs:
+            scope = scope.declare("output", name, type_)
+        hidden = {name for name, _ in outputs}
+        for each in inputs:
+            if each.name in hidden:
+                known = Known(f"input {each.name}", f"input.{each.name}", each.type)
+                scope = replace(scope, names=(*scope.names, known))
+            else:
+                scope = scope.declare("input", each.name, each.type)
+        return scope
+
+    def _always_seen(
+        self, inputs: tuple[DrawnInput, ...], outputs: tuple[tuple[str, Type], ...], is_optional: bool
+    ) -> Scope:
+        """What invariants see: outputs by their full names, missing where the node ends with an error."""
+        scope = Scope()
+        for each in inputs:
+            scope = scope.declare("input", each.name, each.type)
+        found = [
+            Known(f"output {name}", f"output.{name}", optional(type_) if is_optional else type_)
+            for name, type_ in outputs
+        ]
+        return replace(scope, names=(*scope.names, *found))
+
+    # -- flow -------------------------------------------------------------------------------------
+
+    def _flow(
+        self, outputs: tuple[tuple[str, Type], ...], flow: Flow | None
+    ) -> tuple[tuple[DrawnStep, ...], tuple[tuple[str, Term | None], ...]]:
+        """Steps of their own and steps that have an output's name, then what is returned."""
+        wanted: list[tuple[str, Type | None]] = [(self._name(), None) for _ in range(self._few(0, 1, 1, 2, 3))]
+        as_steps = self._random.random()
+        wanted += [
+            (name, type_)
+            for name, type_ in outputs
+            if name not in self._scope.taken and self._random.random() < as_steps * 1.5
+        ]
+        self._random.shuffle(wanted)
+        held = dict(outputs)
+        steps: list[DrawnStep] = []
+        done: set[str] = set()
+        if flow is not None:
+            if self._type == "http_handler":  # it declares errors
+                steps.append(DrawnFlow(flow.raising(self._scope)))
+            steps += self._flow_steps(flow, self._few(1, 2, 3))
+        while wanted:
+            size = min(len(wanted), self._few(1, 1, 1, 2, 3))
+            now, wanted = wanted[:size], wanted[size:]
+            if size == 1 and self._random.random() < 0.4:
+                steps.append(self._table(*now[0]))
+            else:
+                is_block = size > 1 or self._random.random() < 0.3
+                steps.append(DrawnCompute(tuple((name, self._computed(name, type_)) for name, type_ in now), is_block))
+            done |= {name for name, type_ in now if type_ is not None}
+            steps += [] if flow is None else self._flow_steps(flow, self._few(0, 0, 1))
+        returned = tuple(
+            (name, None if name in done else self._expressions.fitting(held[name], self._scope, self._depth()))
+            for name, _ in outputs
+        )
+        return tuple(steps), returned
+
+    def _flow_steps(self, flow: Flow, count: int) -> list[DrawnStep]:
+        found: list[DrawnStep] = []
+        for _ in range(count):
+            try:
+                fields, self._scope = flow.step(self._scope)
+            except NoWay:
+                continue
+            found.append(DrawnFlow(fields))
+        return found
+
+    def _declare_step(self, name: str, type_: Type) -> None:
+        self._remember(type_)
+        self._scope = self._scope.declare("step", name, type_)
+
+    def _computed(self, name: str, held_to: Type | None) -> Written:
+        """The value of a step; one that has an output's name is held to its type."""
+        type_ = held_to or self._random.choice(self._expressions.pool)
+        depth, hint = self._depth(), held_to
+        value: Written
+        try:
+            value = self._structured(type_, depth, hint)
+        except NoWay:
+            draw = self._expressions
+            value = (
+                draw.expression(type_, self._scope, depth) if hint is None else draw.fitting(type_, self._scope, depth)
+            )
+        self._declare_step(name, type_)
+        return value
+
+    def _structured(self, type_: Type, depth: int, hint: Type | None) -> Written:
+        """A record or an array written as YAML."""
+        draw = self._expressions
+        if self._random.random() < 0.5:
+            raise NoWay
+        if isinstance(type_, Record):
+            return dict(draw.record_entries(type_, self._scope, depth - 1, hint))
+        if isinstance(type_, ArrayOf):
+            return [*draw.array_literal(type_, self._scope, depth - 1, hint).terms()]
+        raise NoWay
+
+    def _table(self, name: str, held_to: Type | None) -> DrawnTable:
+        """A row is reached where all the conditions above it have failed."""
+        draw, failed = self._expressions, NOTHING
+        type_ = held_to or self._random.choice(draw.pool)
+        rows: list[tuple[Term, Term]] = []
+        if self._random.random() < 0.2:
+            with suppress(NoWay):
+                rows += [
+                    (when, self._result(type_, held_to, when.when_true)) for when in draw.tests_of_one(self._scope)
+                ]
+        for _ in range(self._few(0, 1, 2, 2, 3)):
+            when = draw.expression(BOOLEAN, self._scope.assuming(failed), 2, BOOLEAN)
+            rows.append((when, self._result(type_, held_to, failed | when.when_true)))
+            failed |= when.when_false
+        otherwise = self._result(type_, held_to, failed)
+        self._declare_step(name, type_)
+        return DrawnTable(name, tuple(rows), otherwise)
+
+    def _result(self, type_: Type, held_to: Type | None, facts: Facts) -> Term:
+        scope = self._scope.assuming(facts)
+        if held_to is None:
+            return self._expressions.expression(type_, scope, 2)
+        return self._expressions.fitting(type_, scope, 2)
