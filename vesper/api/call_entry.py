@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
 
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Outcome, Returned
-from vesper.values.typed import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vesper.values.typed import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled

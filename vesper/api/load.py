@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from vesper.api.errors import NodeError, UnknownNode
 from vesper.api.nearest import mentions
@@ -10,7 +11,6 @@ from vesper.api.node import Node
 from vesper.compiler.load_cache import compile_kept
 from vesper.engines.engine import EngineUnavailable, Limits
 from vesper.engines.registry import NAMES, TIERED, engine_named
-from vesper.values.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from keyword import iskeyword
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper.api.call_entry import entry, entry_for_many
 from vesper.api.description import described
@@ -25,8 +27,6 @@ from vesper.values.generated.errors import ErrorCode
 from vesper.values.inputs import NotInputs
 from vesper.values.model import accept, plain, show
 from vesper.values.problem import Problem, ValueProblem
-from vesper.values.record import record
-from vesper.values.typed import TYPE_CHECKING, Any, NoReturn
 from vesper.values.types import TIMESTAMP, Type
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _NOTHING: Any = object()
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Field:
     """An input, an output, or a field of the node's errors."""
 

@@ -9,9 +9,9 @@ from _thread import allocate_lock
 from collections.abc import Mapping
 from reprlib import Repr
 from time import time_ns
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vesper.journal.execution_id import trace_id
-from vesper.values.typed import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from vesper.api.error_info import ErrorInfo

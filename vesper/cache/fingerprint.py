@@ -12,49 +12,57 @@ from functools import lru_cache
 
 from vesper.cache.entries import digest
 
-_PARTS = (
-    "api", "cache", "check", "codegen", "compiler", "diagnostics", "engines", "ir", "kernels", "repository", "spec",
-    "syntax",
-)  # fmt: skip
+_PARTS = ("api", "cache", "codegen", "compiler", "engines", "kernels", "language", "repository", "values")
 _OTHERS = ("yaml", "libcst")
 
 
 def fingerprint() -> bytes:
-    """Changes with every change of the compiler, of its libraries, and of Python."""
+    """Return a digest of the compiler, its libraries and Python, by file name, size and time of change."""
     return fingerprint_of(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), tuple(sys.path), sys.version)
 
 
 @lru_cache(maxsize=4)
 def fingerprint_of(package: str, path: tuple[str, ...], version: str) -> bytes:
-    """That of the package in this folder, with the modules of this path, on this Python."""
-    seen: list[object] = [version, sys.implementation.cache_tag, sys.flags.optimize, package]
-    _see(package, seen)
+    """Return the digest for the package in this folder, the modules of `path` and this version of Python."""
+    seen: list[object] = [version, sys.implementation.cache_tag, sys.flags.optimize, package, *_stamps(package, ())]
     for part in _PARTS:
-        _see(f"{package}/{part}", seen)
+        seen += stamps(f"{package}/{part}")
     for name in _OTHERS:
         found = PathFinder.find_spec(name, list(path))
         if found is not None and found.origin is not None:
-            _see(os.path.dirname(found.origin), seen)
+            seen += _stamps(os.path.dirname(found.origin), ())
     return digest(repr(seen).encode())
 
 
 @lru_cache(maxsize=1)
 def source_hash() -> bytes:
-    """The same by the bytes of Vesper's sources and its engine, so that machines agree on it. Takes as long as reading
-    them does."""
+    """Return a digest of the bytes of the compiler and the engines, the same on every machine."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parts = [repr((sys.implementation.name, sys.version_info[:3])).encode()]
-    for folder in (package, *(f"{package}/{part}" for part in _PARTS)):
-        for name in sorted(os.listdir(folder)):
-            if name.endswith((".py", ".so")):
-                with open(f"{folder}/{name}", "rb") as file:
-                    parts += [name.encode(), file.read()]
+    stamped = [*_stamps(package, ()), *(each for part in _PARTS for each in stamps(f"{package}/{part}"))]
+    for folder, name, *_ in stamped:
+        with open(f"{folder}/{name}", "rb") as file:
+            parts += [name.encode(), file.read()]
     return digest(*parts)
 
 
-def _see(folder: str, seen: list[object]) -> None:
-    with os.scandir(folder) as listed:
-        for each in sorted(listed, key=lambda found: found.name):
+def stamps(folder: str) -> list[tuple[str, str, int, int]]:
+    """Return folder, name, size and time of change of every source file at or below a folder."""
+    below: list[str] = []
+    found = _stamps(folder, below)
+    for each in below:
+        found += stamps(each)
+    return found
+
+
+def _stamps(folder: str, below: list[str] | tuple[()]) -> list[tuple[str, str, int, int]]:
+    """Return the stamps of one folder; a list as `below` receives its subfolders."""
+    found: list[tuple[str, str, int, int]] = []
+    with os.scandir(folder) as entries:
+        for each in sorted(entries, key=lambda entry: entry.name):
             if each.name.endswith((".py", ".so")):
                 status = each.stat()
-                seen.append((folder, each.name, status.st_size, status.st_mtime_ns))
+                found.append((folder, each.name, status.st_size, status.st_mtime_ns))
+            elif isinstance(below, list) and each.name != "__pycache__" and each.is_dir():
+                below.append(f"{folder}/{each.name}")
+    return found

@@ -5,7 +5,7 @@ The names are loaded when they are asked for: a check that the cache answers mus
 
 from __future__ import annotations
 
-from vesper.values.typed import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vesper.compiler.compiled import Compiled

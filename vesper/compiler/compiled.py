@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 from vesper.cache.node_facts import NOTHING, Nothing
-from vesper.values.record import record
-from vesper.values.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vesper.language.check.cases import Case
@@ -12,9 +13,9 @@ if TYPE_CHECKING:
     from vesper.language.ir.nodes import Node
 
 
-@record(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Compiled:
-    """A node that passed every check."""
+    """A node that passed every check. Not frozen: `Restored` fills its slots when they are first read."""
 
     source: SourceFile
     node: Node
@@ -40,10 +41,10 @@ class Restored(Compiled):
 
     def __init__(self, form: dict[str, Any], callees: tuple[Compiled, ...], kept: Nothing) -> None:
         self._form = form
-        self.ir = form["ir"]  # type: ignore[misc]  # a record is kept from change by mypy alone
-        self.semantic_hash = form["hash"]  # type: ignore[misc]
-        self.callees = callees  # type: ignore[misc]
-        self.kept = kept  # type: ignore[misc]
+        self.ir = form["ir"]
+        self.semantic_hash = form["hash"]
+        self.callees = callees
+        self.kept = kept
 
     @property
     def path(self) -> str:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import marshal
 import os
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from vesper.cache.entries import Entries, digest, entries
 from vesper.cache.fingerprint import fingerprint
 from vesper.cache.node_facts import Facts
 from vesper.compiler.compiled import Compiled, Restored
-from vesper.values.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vesper.language.diagnostics.diagnostic import DiagnosticBag

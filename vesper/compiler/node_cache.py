@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from vesper.cache.fingerprint import stamps
 from vesper.compiler.check_result import (
     Checked,
     diagnostic_from_data,
@@ -36,7 +37,7 @@ from vesper.language.diagnostics.source import SourceFile, Span
 FORMAT = "vesper-checked-3"
 MAX_NODES = 50_000
 MAX_IR_BYTES = 64 * 1024 * 1024
-_FRONT_END = ("check", "compiler", "diagnostics", "ir", "spec", "syntax")
+_FRONT_END = ("compiler", "language", "values")
 
 
 @dataclass(slots=True)
@@ -69,11 +70,8 @@ def compiler_fingerprint() -> str:
         folders.append(Path(parser.origin).parent)
     seen: list[object] = [FORMAT, sys.version]
     for folder in folders:
-        with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda each: each.name):
-                if entry.name.endswith((".py", ".so")):
-                    status = entry.stat()
-                    seen.append((folder.name, entry.name, status.st_size, status.st_mtime_ns))
+        found = stamps(str(folder))
+        seen += [(os.path.relpath(place, package), *rest) for place, *rest in found]
     return hashlib.sha256(repr(seen).encode()).hexdigest()
 
 

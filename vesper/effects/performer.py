@@ -18,10 +18,10 @@ with `is_repeat`, where the class allows it:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from vesper.values.model import Value
-from vesper.values.record import record
 from vesper.values.types import Type
 
 
@@ -30,7 +30,7 @@ def no_secret(name: str) -> str:
     raise EffectFailed("not_found", f"the secret `{name}` may not be used here")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Ask:
     """One attempt at one effect."""
 

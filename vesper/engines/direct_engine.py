@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from vesper import _direct
 from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits, Observer, Request
@@ -24,8 +26,6 @@ from vesper.engines.tiering import INTERPRETED, Tiering, tiering
 from vesper.kernels import raised
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import Problem, ProblemKind
-from vesper.values.record import record
-from vesper.values.typed import TYPE_CHECKING, Any, Literal, NoReturn
 
 if TYPE_CHECKING:
     from vesper._direct import _RawCompletion, _RawMarks, _RawOutcome, _RawRequest
@@ -113,7 +113,7 @@ def all_callees(compiled: Compiled) -> list[Compiled]:
     return list(found.values())
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FormTier:
     """What is made of one form of a node."""
 
@@ -134,7 +134,7 @@ class FormTier:
     rests: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ProgramTier:
     plain: Mapping[str, FormTier]
     """The form that calls run, of the node and of those it calls, by their ids."""
@@ -142,7 +142,7 @@ class ProgramTier:
     """The form that says which way a run went; None where nobody has asked for that."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TierCounters:
     """What this process has made; programs that are gone count too, except in `bytes`."""
 

@@ -14,13 +14,13 @@ advanced the execution, which is not to be advanced again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from vesper.engines.outcome import Outcome
 from vesper.values.limits import DEFAULT_FUEL, MAX_FUEL
 from vesper.values.model import Value
-from vesper.values.record import record
-from vesper.values.typed import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled  # a process that only runs nodes loads no compiler
@@ -33,7 +33,7 @@ Observer: TypeAlias = Callable[[int, Value], None]
 """Told of each mark."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What one execution may use up, with the nodes that it calls."""
 
@@ -53,7 +53,7 @@ _MAX_SECONDS = 1_000_000_000
 UNLESS_SAID = Limits()
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """An effect that an execution asks for. Only the Host performs it."""
 
@@ -67,7 +67,7 @@ class Request:
     key: str | None = None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Completion:
     """What came of a request: a value in its Python form, or the code of a failure."""
 
@@ -76,14 +76,14 @@ class Completion:
     failure: str | None = None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Blocked:
     """The execution waits for these requests."""
 
     requests: tuple[Request, ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Done:
     """The execution has ended."""
 

@@ -4,22 +4,20 @@ bug."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
 
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import Problem, Value
-from vesper.values.record import record, sealed
-from vesper.values.typed import ClassVar, TypeAlias
 
 
-@sealed
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Returned:
     value: Mapping[str, Value]
     kind: ClassVar[str] = "returned"
 
 
-@sealed
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Failed:
     """A failure, at an expression of the IR. Bad inputs fail before there is one.
 
@@ -32,8 +30,7 @@ class Failed:
     kind: ClassVar[str] = "failed"
 
 
-@sealed
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ContractBroken:
     phase: str
     index: int
@@ -41,8 +38,7 @@ class ContractBroken:
     kind: ClassVar[str] = "contract_broken"
 
 
-@sealed
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DeclaredError:
     """An error of the node's own `outputs.error`."""
 
@@ -50,8 +46,7 @@ class DeclaredError:
     kind: ClassVar[str] = "declared_error"
 
 
-@sealed
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Denied:
     """A capability that was needed and not granted."""
 
@@ -67,8 +62,7 @@ class Denied:
         return hash((Denied, self.capability))
 
 
-@sealed
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LimitHit:
     """A limit of the execution: `fuel`, `time`, or one of the Host."""
 
@@ -76,8 +70,7 @@ class LimitHit:
     kind: ClassVar[str] = "limit_hit"
 
 
-@sealed
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class EngineFault:
     """The engine itself broke. Never a property of the node or its inputs."""
 

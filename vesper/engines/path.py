@@ -7,11 +7,11 @@ reports marks. Both say which conditions were true and which were false, and tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vesper.engines.engine import Marks
 from vesper.engines.outcome import Outcome
-from vesper.values.record import record
-from vesper.values.typed import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from vesper.language.ir.nodes import Node
@@ -20,7 +20,7 @@ Conditions = frozenset[tuple[int, bool]]
 """The indices of conditions, each with what it was at some time of the run."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Point:
     """Something that an execution may pass."""
 

@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal, DecimalException
 from functools import cached_property, partial
 from types import CodeType, SimpleNamespace, TracebackType
+from typing import TYPE_CHECKING, Any, cast
 
 from vesper.engines.engine import (
     UNLESS_SAID,
@@ -26,11 +27,9 @@ from vesper.kernels import raised
 from vesper.kernels.runtime.flow import Request as AskedFor
 from vesper.kernels.runtime.flow import code_of
 from vesper.kernels.runtime.meter import LimitExceeded, Meter
-from vesper.values import typed
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.inputs import NotInputs, accept_inputs
 from vesper.values.model import Value, ValueProblem, accept, plain
-from vesper.values.typed import TYPE_CHECKING, Any, cast
 from vesper.values.types import Primitive
 
 if TYPE_CHECKING:
@@ -143,8 +142,6 @@ def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
     def import_(name: str, globals_: Any = None, locals_: Any = None, names: Any = (), level: int = 0) -> Any:
         if level == 1:
             return SimpleNamespace(**{name: callees[name]})
-        if name == "typing":  # for annotations, which are compiled as text here
-            return typed
         return builtins.__import__(name, globals_, locals_, names, level)
 
     return import_

@@ -5,7 +5,7 @@ One that is asked for by name is loaded alone: a warm start on one engine does n
 
 from __future__ import annotations
 
-from vesper.values.typed import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vesper.engines.engine import Engine

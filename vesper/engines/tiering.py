@@ -7,17 +7,17 @@ What decides, the first that says something: the environment variable VESPER_JIT
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from vesper.engines.engine import EngineUnavailable
-from vesper.values.record import record
-from vesper.values.typed import Literal, TypeAlias
 
 Mode: TypeAlias = Literal["off", "auto", "always"]
 MODES: tuple[Mode, ...] = ("off", "auto", "always")
 VARIABLE = "VESPER_JIT"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Tiering:
     """How the forms of a node come to machine code."""
 

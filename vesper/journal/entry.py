@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from vesper.values.record import record
-
 FORMAT = 1
 """The version that new entries are written in. Older ones stay readable for ever (tests/unit/journal/golden)."""
 
@@ -43,7 +41,7 @@ class Kind(StrEnum):
     """The outcome. Nothing comes after it."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One line of an execution. `body` is a mapping of names to values of the language and of plain Python (None,
     bool, int, float, str, bytes, Decimal, date, datetime, timedelta, list, dict, frozenset); `typed_json` writes it."""

@@ -27,6 +27,7 @@ from decimal import (
     setcontext,
 )
 from functools import wraps
+from typing import Final, ParamSpec, TypeVar, cast
 
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
@@ -45,7 +46,6 @@ from vesper.kernels.rounding import (
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem, decimal_text, parse_decimal
 from vesper.values.numbers import parse_float
-from vesper.values.typed import Final, ParamSpec, TypeVar, cast
 
 _VARIADIC = 0x0C  # `*args`, `**kwargs`: CO_VARARGS and CO_VARKEYWORDS of `inspect`
 _Parameters = ParamSpec("_Parameters")

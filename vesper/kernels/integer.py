@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from vesper.kernels.raised import Raised
 from vesper.kernels.rounding import divided, rounded_quotient
 from vesper.values.generated.errors import ErrorCode
-from vesper.values.late import late
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 
 _BITS = 64
 _ALL_BITS = (1 << _BITS) - 1
-_TEXT = late(r"[+-]?[0-9]+")
+_TEXT = re.compile(r"[+-]?[0-9]+")
 _MAX_TEXT_DIGITS = 19
 
 

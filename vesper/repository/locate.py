@@ -6,12 +6,12 @@ name is read, if it declares it. Of a name without a version the newest may be i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
 from vesper.language.diagnostics.suggest import did_you_mean
-from vesper.values.late import late
 from vesper.values.node_id import split_node_id
 
 SUFFIX = ".vsp"
@@ -55,7 +55,7 @@ def id_of(path: Path) -> str:
     return path.stem if declared is None else declared[0]
 
 
-_FIRST = late(r"(?:[ ]*(?:#[^\n]*)?\n)*node_id:[ ]+([a-z][a-z0-9_]*)[ ]*(?:#[^\n]*)?\n(?:[ ]*+\n)*+(?![ \t\r])")
+_FIRST = re.compile(r"(?:[ ]*(?:#[^\n]*)?\n)*node_id:[ ]+([a-z][a-z0-9_]*)[ ]*(?:#[^\n]*)?\n(?:[ ]*+\n)*+(?![ \t\r])")
 
 
 def plain_id(text: str) -> str | None:
@@ -66,7 +66,7 @@ def plain_id(text: str) -> str | None:
     return found[1] if found is not None and not _UNUSUAL.search(text) else None
 
 
-_UNUSUAL = late("[^\\t\\n\\x20-\\x7e\\xa0-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff]")
+_UNUSUAL = re.compile("[^\\t\\n\\x20-\\x7e\\xa0-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff]")
 
 
 def versions(name: str, files: Iterable[Path], id_: Callable[[Path], str] = id_of) -> dict[int, list[Path]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vesper.values.typed import TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar
 
 _Kind = TypeVar("_Kind")
 

@@ -7,6 +7,8 @@ collections are read through the functions of the base types.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
 
 from vesper.values.json_value import json_string
 from vesper.values.model import (
@@ -22,8 +24,6 @@ from vesper.values.model import (
     is_a,
     scalar_text,
 )
-from vesper.values.record import record
-from vesper.values.typed import TypeAlias, final
 from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
 
 
@@ -44,7 +44,7 @@ class NotInputs(TypeError):
     """What a call was given is no dict of names: a mistake of the calling program, and not an outcome."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A problem with what it is about, for messages: the type that was expected and the object that came, if any."""
 

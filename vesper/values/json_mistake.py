@@ -5,9 +5,10 @@ The reader in `json_value.py` finds the place. What stands there, in words, is t
 
 from __future__ import annotations
 
-from vesper.values.late import late
+import re
+from typing import NamedTuple
+
 from vesper.values.problem import ProblemKind, ValueProblem
-from vesper.values.typed import NamedTuple
 
 
 class TextPlace(NamedTuple):
@@ -44,8 +45,8 @@ def malformed(offset: int, what: str) -> JsonMistake:
 # -- what stands there ----------------------------------------------------------------------------
 
 _LONGEST = 30
-_STRING_SO_FAR = late(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
-_WORD = late(r"[-+.]*\w[\w.+-]*")
+_STRING_SO_FAR = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
+_WORD = re.compile(r"[-+.]*\w[\w.+-]*")
 _OTHER_SPELLINGS = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity", "+Infinity", "nan", "inf", "-inf")
 
@@ -106,7 +107,7 @@ def not_expected(text: str, offset: int, expected: str) -> JsonMistake:
     return malformed(offset, f"expected {expected}, found {shown(text, offset)}")
 
 
-_TOKEN_START = late(r'(?s)"[^"\n]*"?|[\w.+-]+|.')
+_TOKEN_START = re.compile(r'(?s)"[^"\n]*"?|[\w.+-]+|.')
 
 
 def shown(text: str, offset: int) -> str:

@@ -6,15 +6,15 @@ null is no null, `true` is not 1, and `1` and `1.0` are two spellings of one num
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
+from typing import TypeAlias, final
 
 from vesper.values.base_types import is_a
 from vesper.values.json_mistake import JsonMistake, malformed, no_number, no_token, not_expected, shown
-from vesper.values.late import late
 from vesper.values.numbers import decimal_of_integer, decimal_text, normal_decimal, parse_decimal
 from vesper.values.problem import ProblemKind, ValueProblem
-from vesper.values.typed import TypeAlias, final
 
 MAX_JSON_DEPTH = 128
 MAX_ENTRIES = 1_000_000
@@ -108,8 +108,8 @@ def _short_number(number: Decimal) -> str:
 
 # -- reading text ---------------------------------------------------------------------------------
 
-_SPACE = late(r"[ \t\n\r]*")
-JSON_TOKEN = late(
+_SPACE = re.compile(r"[ \t\n\r]*")
+JSON_TOKEN = re.compile(
     r"""(?x)(?P<string>"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+")
       | (?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
       | (?P<word>true|false|null)
@@ -243,7 +243,7 @@ def _string(token: str, offset: int) -> str:
     return text
 
 
-_SURROGATE = late("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def has_surrogate(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vesper.values.typed import Final
+from typing import Final
 
 DEFAULT_FUEL: Final = 10_000_000
 """What an execution may spend where nobody says how much."""

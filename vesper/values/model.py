@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import islice
+from typing import Any, TypeAlias
 
 from vesper.values.base_types import is_a
 from vesper.values.json_value import Json, exact_text, has_surrogate, json_of, parse_json, plain_json
@@ -35,7 +36,6 @@ from vesper.values.times import (
     shifted,
     timestamp_text,
 )
-from vesper.values.typed import Any, TypeAlias
 from vesper.values.types import (
     BOOLEAN,
     BYTES,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
-from vesper.values.late import late
-
 MAX_NAME = 64
 NODE_ID_HELP = "write a name and a version, such as `payment_decision_v1`"
-_NODE_ID = late(r"(?P<name>[a-z][a-z0-9_]*)_v(?P<version>[1-9][0-9]*)", re.ASCII)
+_NODE_ID = re.compile(r"(?P<name>[a-z][a-z0-9_]*)_v(?P<version>[1-9][0-9]*)", re.ASCII)
 
 
 def split_node_id(text: str) -> tuple[str, int] | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Context, Decimal, InvalidOperation
 
-from vesper.values.late import late
 from vesper.values.problem import ProblemKind, ValueProblem
 
 MAX_DIGITS = 1000
@@ -13,7 +13,7 @@ MAX_SCALE = 1000
 
 # The caller's context decides neither what can be read nor what an error is.
 _READING = Context(traps=[InvalidOperation])
-_DECIMAL_TEXT = late(r"[+-]?(?P<mantissa>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
+_DECIMAL_TEXT = re.compile(r"[+-]?(?P<mantissa>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 

@@ -1,9 +1,9 @@
 """The shape of the generated tables: one row an operation, one level an operator precedence."""
 
-from vesper.values.record import record
+from dataclasses import dataclass
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OpSpec:
     """What everybody but the two kernels knows about an operation. Types are text, as `Type.parse` reads it."""
 
@@ -44,7 +44,7 @@ class OpSpec:
         return self.name.partition(".")[2]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OperatorLevel:
     """Operators that bind equally tight; `associates` is left, none or prefix."""
 

@@ -6,9 +6,8 @@ is here: whether a part can match nothing, and how many instructions it counts f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
-
-from vesper.values.record import record
 
 MAX_CODE_POINTS = 1_000
 MAX_GROUPS = 100
@@ -33,7 +32,7 @@ class PatternProblem(Exception):
         self.end = end
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Range:
     """Code points from the first to the last, both included; one of a literal is a range of one."""
 
@@ -41,7 +40,7 @@ class Range:
     last: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Escape:
     """`\\d`, `\\w`, `\\s` under that letter; a category under its name; `negated` for the capital letter."""
 
@@ -49,7 +48,7 @@ class Escape:
     negated: bool
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Class:
     """One code point: a literal, `[…]`, or an escape on its own."""
 
@@ -57,35 +56,35 @@ class Class:
     negated: bool = False
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AnyPoint:
     """The point `.`; whether it takes a newline is the pattern's flag."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Anchor:
     """`^`, `$`, `b`, `B`."""
 
     kind: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Sequence:
     items: tuple[Part, ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Alternation:
     options: tuple[Part, ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     number: int
     content: Part
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Repeat:
     content: Part
     least: int
@@ -97,7 +96,7 @@ class Repeat:
 Part: TypeAlias = Class | AnyPoint | Anchor | Sequence | Alternation | Group | Repeat
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Pattern:
     root: Part
     group_count: int

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from vesper.values.record import record
 
 
 class ProblemKind(StrEnum):
@@ -20,7 +19,7 @@ class ProblemKind(StrEnum):
     TOO_DEEP = "too_deep"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     path: str
     kind: ProblemKind

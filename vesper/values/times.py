@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 
-from vesper.values.late import late
 from vesper.values.problem import ProblemKind, ValueProblem
 
 MAX_DURATION = timedelta(days=3_652_059)
 
 _MICROSECOND = timedelta(microseconds=1)
-_DATE = late(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_TIMESTAMP = late(
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIMESTAMP = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
 )
-_ISO = late(
+_ISO = re.compile(
     r"P(?:(?P<d>[0-9]+)D)?(?P<t>T(?:(?P<h>[0-9]+)H)?(?:(?P<m>[0-9]+)M)?(?:(?P<s>[0-9]+)(?:\.(?P<f>[0-9]{1,6}))?S)?)?"
 )
-_SHORT = late(
+_SHORT = re.compile(
     r"(?:(?P<d>[0-9]+)d)?(?:(?P<h>[0-9]+)h)?(?:(?P<m>[0-9]+)m)?(?:(?P<s>[0-9]+)(?:\.(?P<f>[0-9]{1,6}))?s)?"
     r"(?:(?P<ms>[0-9]+)ms)?(?:(?P<us>[0-9]+)us)?"
 )

@@ -6,15 +6,14 @@ front end has its own parser for nodes, because there every part needs a span; t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-
-from vesper.values.late import late
-from vesper.values.record import record
-from vesper.values.typed import TypeAlias
+from typing import TypeAlias
 
 
-@record(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Primitive:
     """INVARIANT: there is one of each name, below. So two are equal only if they are one object, which is asked
     thousands of times of every node."""
@@ -28,7 +27,7 @@ class Primitive:
         return self.name
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Enum:
     members: tuple[str, ...]
 
@@ -36,7 +35,7 @@ class Enum:
         return f"enum[{', '.join(self.members)}]"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ArrayOf:
     element: Type
 
@@ -44,7 +43,7 @@ class ArrayOf:
         return f"array<{self.element}>"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SetOf:
     element: Type
 
@@ -52,7 +51,7 @@ class SetOf:
         return f"set<{self.element}>"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MapOf:
     key: Type
     value: Type
@@ -61,7 +60,7 @@ class MapOf:
         return f"map<{self.key}, {self.value}>"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OptionalOf:
     """The only type that has null. INVARIANT: never of another optional."""
 
@@ -71,7 +70,7 @@ class OptionalOf:
         return f"optional<{self.inner}>"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """Named fields in declared order. Structural: two records with the same fields are the same type.
 
@@ -94,7 +93,7 @@ class Record:
         return self.name or "{" + ", ".join(f"{name}: {type_}" for name, type_ in self.fields) + "}"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """A type parameter of a declared operation; never the type of a value."""
 
@@ -104,7 +103,7 @@ class Parameter:
         return self.name
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Function:
     """What a binder of a declared operation computes for each item; never the type of a value."""
 
@@ -210,7 +209,7 @@ def mentions(type_: Type, part: Type) -> bool:
 
 # -- types of declarations ------------------------------------------------------------------------
 
-_WORD = late(r"""\s*(->|[A-Za-z_][A-Za-z0-9_]*|'[^']*'|"[^"]*"|[<>\[\](){},:])""")
+_WORD = re.compile(r"""\s*(->|[A-Za-z_][A-Za-z0-9_]*|'[^']*'|"[^"]*"|[<>\[\](){},:])""")
 
 
 @cache
@@ -245,7 +244,7 @@ def type_text(type_: Type) -> str:
             return str(type_)
 
 
-_NAME = late(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _member_text(member: str) -> str:

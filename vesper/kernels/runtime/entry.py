@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal, DecimalException
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from vesper.kernels.raised import BadInput
 from vesper.values import inputs as spec
 from vesper.values.json_value import has_surrogate
 from vesper.values.model import MAX_ENTRIES, MAX_INTEGER, MAX_TEXT, MIN_INTEGER, Value, plain
-from vesper.values.typed import Any, Final, ParamSpec, TypeVar, cast
 from vesper.values.types import declared_type
 
 # Generated code takes the limits from here.

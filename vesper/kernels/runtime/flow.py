@@ -6,12 +6,12 @@ from collections.abc import Callable, Generator, Mapping
 from datetime import datetime
 from decimal import getcontext, setcontext
 from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from vesper.kernels.decimal import EXACT, UNSAID, said
 from vesper.kernels.raised import ClauseFailed, ContractBroken, DeclaredError, Raised
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_ENTRIES
-from vesper.values.typed import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

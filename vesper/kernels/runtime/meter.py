@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, compress, repeat
+from typing import Any, Protocol, TypeVar
 
 from vesper.values.limits import UNITS_A_LOOK
-from vesper.values.typed import Any, Protocol, TypeVar
 
 _Item = TypeVar("_Item")
 _Items = TypeVar("_Items", bound=Collection[Any])

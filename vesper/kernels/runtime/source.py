@@ -7,18 +7,17 @@ traceback, and by the table in that frame's module the line of the node. Nothing
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType, TracebackType
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import NamedTuple
 
-from vesper.values.record import record
-from vesper.values.typed import NamedTuple
 
-
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Source:
     path: str
-    lines: Mapping[int, int] = MappingProxyType({})
+    lines: Mapping[int, int] = field(default_factory=dict)
     """Lines of the module where something can end it, each with the line of the node."""
-    clauses: Mapping[str, Sequence[str]] = MappingProxyType({})
+    clauses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The texts of the clauses by phase."""
 
     def line(self, of_module: int) -> int | None:

@@ -6,7 +6,7 @@ member of an enum.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from vesper.language.check.callees import Callees, Interface, NoCallees
 from vesper.language.check.capabilities import check_capabilities
@@ -30,11 +30,10 @@ from vesper.language.ir import nodes as ir
 from vesper.language.ir.failures import HTTP_CODE, becomes_declared, possible_in
 from vesper.language.syntax import ast
 from vesper.values.model import Value
-from vesper.values.record import record
 from vesper.values.types import BOOLEAN, Enum, Type, optional
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CheckedNode:
     node: ir.Node
     cases: tuple[Case, ...]

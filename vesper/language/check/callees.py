@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.ir import nodes as ir
-from vesper.values.record import record
 from vesper.values.types import Type
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Interface:
     """A checked node as its callers see it."""
 
@@ -36,7 +35,7 @@ class Interface:
         return ir.Callee(self.node_id, self.semantic_hash, self.inputs, self.outputs, self.errors)
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class NotCallable:
     """Why a node cannot be called: a diagnostic without its place."""
 

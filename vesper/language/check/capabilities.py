@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
@@ -10,12 +11,11 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax import ast
 from vesper.values.generated.capabilities import CAPABILITIES
-from vesper.values.record import record
 
 _TARGET = re.compile(r"[a-zA-Z0-9_*][a-zA-Z0-9_.-]*|\*", re.ASCII)
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Need:
     """A capability that something in the node needs."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from vesper.language.check.callees import Interface
 from vesper.language.check.expressions.literals import UNREAD, Unread, read_literal
@@ -16,11 +17,10 @@ from vesper.language.syntax import ast, yaml_tree
 from vesper.language.syntax.fields import expect_scalar
 from vesper.language.syntax.yaml_tree import Tree
 from vesper.values.model import Value
-from vesper.values.record import record
 from vesper.values.types import JSON, OptionalOf, Record, Type
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ExpectedRequest:
     """A request that the case must make next, and what it is answered with."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from vesper.language.check.callees import Interface
 from vesper.language.check.case_effects import CaseEffects, ExpectedRequest
@@ -16,11 +17,10 @@ from vesper.language.ir.failures import is_code
 from vesper.language.syntax import ast
 from vesper.language.syntax.yaml_tree import Tree
 from vesper.values.model import Value, plain
-from vesper.values.record import record
 from vesper.values.types import TIMESTAMP, Type
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     name: str
     inputs: dict[str, Value]

@@ -3,6 +3,8 @@ points."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from vesper.language.check.expressions.checker import place_of
 from vesper.language.check.expressions.literals import Unread, read_literal, value_from_text
 from vesper.language.check.expressions.patterns import is_scalar_pattern
@@ -13,11 +15,10 @@ from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
 from vesper.language.syntax.yaml_tree import Scalar
 from vesper.values.model import Value, show
-from vesper.values.record import record
 from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Type
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Meaning:
     verb: str
     """The comparison, in the family of what is compared."""

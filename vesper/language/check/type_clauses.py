@@ -7,18 +7,17 @@ the text of the types. What is inside comes before what is around it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from vesper.language.check.constraints import constraint_clause
 from vesper.language.check.expressions.checker import ExpressionChecker, place_of
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
-from vesper.values.record import record
 from vesper.values.types import BOOLEAN, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Held:
     """A value, and what a constraint calls it."""
 

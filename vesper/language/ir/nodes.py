@@ -8,7 +8,7 @@ Nothing here is Python: no identifiers, no operators, only operations that `sche
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
@@ -35,7 +35,6 @@ from vesper.language.ir.statements import (
     expressions_of,
 )
 from vesper.values.model import Value
-from vesper.values.record import record
 from vesper.values.types import (
     BOOLEAN,
     DECIMAL,
@@ -59,7 +58,7 @@ IR_VERSION = 2
 UNNUMBERED = -1
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where something stands in the `.vsp` file: lines and columns from 1, the end exclusive."""
 
@@ -69,7 +68,7 @@ class Place:
     end_column: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Literal:
     type: Type
     value: Value
@@ -77,7 +76,7 @@ class Literal:
     index: int = UNNUMBERED
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Ref:
     """An input, a constant, a step above, an output (in postconditions and invariants) or an error's field (in
     invariants)."""
@@ -89,7 +88,7 @@ class Ref:
     index: int = UNNUMBERED
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Call:
     op: str
     of: tuple[Type, ...]
@@ -99,7 +98,7 @@ class Call:
     index: int = UNNUMBERED
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class If:
     condition: Expression
     then: Expression
@@ -109,7 +108,7 @@ class If:
     index: int = UNNUMBERED
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Logical:
     """`and`, `or`: the right operand is evaluated only where the left one does not decide."""
 
@@ -124,7 +123,7 @@ class Logical:
         return BOOLEAN
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Local:
     """A name that an expression around it binds. The number is its identity; the name is for readers."""
 
@@ -135,7 +134,7 @@ class Local:
     index: int = UNNUMBERED
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Let:
     local: int
     name: str
@@ -149,7 +148,7 @@ class Let:
         return self.body.type
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class For:
     """Something computed for every item of a collection; `kind` says what becomes of the values."""
 
@@ -167,7 +166,7 @@ class For:
     """The order of a `sort_by`, what a `fold` starts with."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Array:
     items: tuple[Expression, ...]
     of: Type
@@ -179,7 +178,7 @@ class Array:
         return ArrayOf(self.of)
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordValue:
     fields: tuple[tuple[str, Expression], ...]
     place: Place
@@ -190,7 +189,7 @@ class RecordValue:
         return Record(tuple((name, value.type) for name, value in self.fields))
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Field:
     of: Expression
     name: str
@@ -199,7 +198,7 @@ class Field:
     index: int = UNNUMBERED
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Now:
     """The recorded start of the execution."""
 
@@ -211,7 +210,7 @@ class Now:
         return TIMESTAMP
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Result:
     """What a request or a call was answered with."""
 
@@ -283,27 +282,27 @@ def _type_of_items(kind: str, key: Type, item: Type) -> Type:
             return ArrayOf(item)
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Input:
     name: str
     type: Type
     default: Value | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Output:
     name: str
     type: Type
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Constant:
     name: str
     type: Type
     value: Value
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Clause:
     """A condition that must hold. `input` names the input a constraint belongs to."""
 
@@ -312,14 +311,14 @@ class Clause:
     input: str | None = None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Source:
     path: str
     sha256: str
     intent: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Node:
     node_id: str
     type: str

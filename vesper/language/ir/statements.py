@@ -7,10 +7,9 @@ expressions in program order, which is the order of the table; `rebuilt` makes t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from vesper.values.record import record
 from vesper.values.types import ArrayOf, Record, Type
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ Policy: TypeAlias = Mapping[str, int | str | tuple[str, ...]]
 """Settings that the Host reads; docs/spec/ir.md lists them."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Handler:
     """What happens where a statement fails with one of the codes. Without a value a body that ends lets the failure
     go on."""
@@ -30,7 +29,7 @@ class Handler:
     value: Expression | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     name: str
     value: Expression
@@ -38,33 +37,33 @@ class Step:
     handlers: tuple[Handler, ...] = ()
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Return:
     values: tuple[tuple[str, Expression], ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Raise:
     """Ends the node with a declared error."""
 
     values: tuple[tuple[str, Expression], ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Require:
     """A clause of a validation step."""
 
     clause: Clause
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Arm:
     when: Expression
     body: Block
     value: Expression | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Branch:
     name: str
     arms: tuple[Arm, ...]
@@ -74,7 +73,7 @@ class Branch:
     handlers: tuple[Handler, ...] = ()
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class State:
     """A local that a loop carries from one iteration to the next."""
 
@@ -83,7 +82,7 @@ class State:
     value: Expression
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Loop:
     name: str
     locals: tuple[int, ...]
@@ -107,7 +106,7 @@ class Loop:
         return Record(fields if self.collect is None else (*fields, ("collected", ArrayOf(self.collect.type))))
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """An effect that the Host is asked for; `result` stands for what it answers."""
 
@@ -123,7 +122,7 @@ class Request:
     handlers: tuple[Handler, ...] = ()
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CallNode:
     name: str
     node: str
@@ -137,7 +136,7 @@ Statement: TypeAlias = Step | Return | Raise | Require | Branch | Loop | Request
 Block: TypeAlias = tuple[Statement, ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Machine:
     name: str
     initial: str
@@ -145,7 +144,7 @@ class Machine:
     transitions: tuple[tuple[str, str], ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Callee:
     """What a node knows of another that it calls."""
 
@@ -157,7 +156,7 @@ class Callee:
     error: tuple[tuple[str, Type], ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Grants:
     """What the node needs and may never use, and how its data is kept."""
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.syntax.yaml_tree import Scalar, Tree
-from vesper.values.record import record
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Word:
     """A name, or another text that is taken as it stands."""
 
@@ -22,13 +21,13 @@ class Word:
 # -- expressions ----------------------------------------------------------------------------------
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Name:
     text: str
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Number:
     """Digits as written; a point makes it a decimal, an exponent a float."""
 
@@ -36,7 +35,7 @@ class Number:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class String:
     text: str
     span: Span
@@ -49,25 +48,25 @@ class String:
         return Span(self.offsets[min(start, last)], self.offsets[min(end, last)])
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Boolean:
     value: bool
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Null:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Prefix:
     operator: Word
     operand: Expression
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Infix:
     left: Expression
     operator: Word
@@ -75,14 +74,14 @@ class Infix:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class IsNull:
     operand: Expression
     is_negated: bool
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class If:
     condition: Expression
     then: Expression
@@ -90,7 +89,7 @@ class If:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Let:
     name: Word
     value: Expression
@@ -98,7 +97,7 @@ class Let:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Field:
     """`line.qty`; with a base of `input` or `output`, one of the node's own."""
 
@@ -107,14 +106,14 @@ class Field:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Index:
     base: Expression
     index: Expression
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Binding:
     """`FOR line IN items WHERE line.qty > 0`; two names walk the keys and values of a map."""
 
@@ -123,7 +122,7 @@ class Binding:
     where: Expression | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Call:
     """A function of the library or of the node. With a binding, its first argument is computed for every item."""
 
@@ -135,7 +134,7 @@ class Call:
     """`acc = 0` in a fold: what the first argument calls the value so far, and what that is at first."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Cast:
     """`CAST(value AS type)`."""
 
@@ -144,7 +143,7 @@ class Cast:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """`SUM`, `COUNT`, `MIN`, `MAX`, `AVG` of a collection, or of a value for every item of one."""
 
@@ -154,7 +153,7 @@ class Aggregate:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Quantifier:
     """`FORALL` or `EXISTS`."""
 
@@ -164,19 +163,19 @@ class Quantifier:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ArrayLiteral:
     items: tuple[Expression, ...]
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordLiteral:
     entries: tuple[tuple[Word, Expression], ...]
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MapLiteral:
     """Braces whose keys are strings in quotes or other values, and not bare words."""
 
@@ -184,7 +183,7 @@ class MapLiteral:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class With:
     """A record with some of its fields replaced."""
 
@@ -193,7 +192,7 @@ class With:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Comprehension:
     """`[e FOR x IN xs]` an array, `{e FOR x IN xs}` a set, `{k: e FOR x IN xs}` a map."""
 
@@ -204,14 +203,14 @@ class Comprehension:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Unread:
     """Stands for an expression or a type that could not be read; why is reported already, and no more is said of it."""
 
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Template:
     """Text with holes: strings and expressions in turn. `in_url`: what holes give is percent-encoded."""
 
@@ -220,7 +219,7 @@ class Template:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class JsonTree:
     """A tree of templates that is sent as JSON: entries of a mapping, or items of a list."""
 
@@ -285,19 +284,19 @@ def _binding_parts(binding: Binding | None) -> tuple[Expression, ...]:
 # -- types ----------------------------------------------------------------------------------------
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TypeName:
     name: Word
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TypeEnum:
     members: tuple[Word, ...]
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TypeApplied:
     """`array<T>`, `set<T>`, `map<K, V>`, `optional<T>`."""
 
@@ -312,7 +311,7 @@ TypeText: TypeAlias = TypeName | TypeEnum | TypeApplied | Unread
 # -- declarations ---------------------------------------------------------------------------------
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Constraint:
     """`non_empty`, or `{min: 0}` with its bound."""
 
@@ -321,7 +320,7 @@ class Constraint:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Input:
     name: Word
     type: TypeText
@@ -330,7 +329,7 @@ class Input:
     is_required: bool = True
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Output:
     """An output, or a field of a declared record."""
 
@@ -338,7 +337,7 @@ class Output:
     type: TypeText
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordType:
     """A type of the node's own: fields, and clauses over them that every value of it must meet."""
 
@@ -347,7 +346,7 @@ class RecordType:
     constraints: tuple[Clause, ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class NamedType:
     """Another name for a type, with what every value of it must meet; in a clause it is called `value`."""
 
@@ -356,14 +355,14 @@ class NamedType:
     constraints: tuple[Constraint | Clause, ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Constant:
     name: Word
     type: TypeText
     value: Tree
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Function:
     """A function of the node's own: its value, over its parameters and the node's constants."""
 
@@ -376,7 +375,7 @@ class Function:
 # -- flow -----------------------------------------------------------------------------------------
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Clause:
     """A condition of a contract and its text, without the quotes that YAML may need around it."""
 
@@ -384,7 +383,7 @@ class Clause:
     text: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Block:
     """Steps, and perhaps a value, inside a step."""
 
@@ -393,26 +392,26 @@ class Block:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Compute:
     value: Expression
     type: TypeText | None = None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     when: Expression
     then: Expression
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DecisionTable:
     rows: tuple[Row, ...]
     otherwise: Expression
     type: TypeText | None = None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """What must hold; where it does not, the error, or without one a broken contract."""
 
@@ -420,12 +419,12 @@ class Requirement:
     error: ErrorValue | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Validation:
     requirements: tuple[Requirement, ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Conditional:
     condition: Expression
     then: Block
@@ -433,13 +432,13 @@ class Conditional:
     type: TypeText | None = None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MatchCase:
     literals: tuple[Scalar, ...]
     then: Block
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Match:
     on: Expression
     cases: tuple[MatchCase, ...]
@@ -447,14 +446,14 @@ class Match:
     type: TypeText | None = None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StateValue:
     name: Word
     type: TypeText | None
     value: Expression
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Loop:
     binding: Binding | None
     condition: Expression | None
@@ -466,13 +465,13 @@ class Loop:
     stop_when: Expression | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Return:
     values: tuple[tuple[Word, Expression], ...]
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ErrorValue:
     """The fields of a declared error, by name."""
 
@@ -480,12 +479,12 @@ class ErrorValue:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Raise:
     error: ErrorValue
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Transition:
     machine: Word
     entity: Expression
@@ -493,13 +492,13 @@ class Transition:
     target: Word
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StateRead:
     machine: Word
     entity: Expression
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Sql:
     """A statement as the author wrote it."""
 
@@ -507,7 +506,7 @@ class Sql:
     scalar: Scalar
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class EffectStep:
     """A request to the Host, as written: fixed words, expressions by name, SQL, the declared result."""
 
@@ -527,7 +526,7 @@ class EffectStep:
     """Where each of its keys stands."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CallNode:
     node: Word
     inputs: tuple[tuple[Word, Expression], ...]
@@ -539,7 +538,7 @@ Action: TypeAlias = (
 )  # fmt: skip
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Handler:
     """What to do where a step fails with one of the codes."""
 
@@ -549,7 +548,7 @@ class Handler:
     value: Expression | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     name: Word | None
     operation: Word
@@ -564,14 +563,14 @@ class Step:
         return self.operation.span if self.name is None else self.name.span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StateMachine:
     name: Word
     initial: Word
     transitions: tuple[tuple[Word, tuple[Word, ...]], ...]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Security:
     required: tuple[Word, ...] = ()
     denied: tuple[Word, ...] = ()
@@ -582,7 +581,7 @@ class Security:
     """Of `capabilities_required`, where it stands."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CaseEffect:
     """One request that a case expects, and what comes back."""
 
@@ -592,7 +591,7 @@ class CaseEffect:
     fails: Word | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TestCase:
     """A case beside the node: inputs, and the expected outputs, declared error, failure or clause that must break."""
 
@@ -606,7 +605,7 @@ class TestCase:
     effects: tuple[CaseEffect, ...] = ()
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Document:
     source: SourceFile
     node_id: Word

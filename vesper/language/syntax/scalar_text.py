@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.syntax.yaml_tree import Scalar
-from vesper.values.record import record
 
 _SINGLE_ESCAPES = {
     "0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b", " ": " ",
@@ -23,7 +23,7 @@ _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PlacedText:
     """Characters and where each one starts in the file; `ends` is where the last one stops."""
 

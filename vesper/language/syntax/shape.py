@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vesper.values.record import record
+from dataclasses import dataclass
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Shape:
     """The fields of one kind of mapping. `later` are fields of the language that this version refuses by name."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.syntax.scalar_text import PlacedText
-from vesper.values.record import record
 
 
 class TokenKind(Enum):
@@ -26,7 +26,7 @@ class TokenKind(Enum):
 NAME, WORD, NUMBER, STRING, SIGN, END = TokenKind
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Token:
     kind: TokenKind
     text: str

@@ -7,6 +7,7 @@ later, by the slot it stands in and from its source text; YAML's own guesses (`N
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 import yaml
@@ -14,7 +15,6 @@ import yaml
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.language.diagnostics.source import Span
-from vesper.values.record import record
 
 MAX_DEPTH = 32
 MAX_VALUES = 8_192
@@ -23,7 +23,7 @@ _TURNS_TEXT = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Shown, the text around one is in another order than it is read: a way to hide what a node does."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Scalar:
     text: str
     style: str
@@ -31,13 +31,13 @@ class Scalar:
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Sequence:
     items: tuple[Tree, ...]
     span: Span
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Mapping:
     entries: tuple[tuple[Scalar, Tree], ...]
     span: Span

@@ -4,13 +4,12 @@ change: records, because making thirty dataclasses takes longer than a warm star
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import TypeAlias
 
 from vesper.migration.control import cusum
 from vesper.migration.control.modes import DEFAULT, Mode, Reason
 from vesper.migration.statistics import latency
-from vesper.values.record import record
 
 CONTROLLER = "controller"
 """Who made a change that nobody asked for."""
@@ -24,7 +23,7 @@ MAX_PIN_US = 366 * 24 * 3600 * 10**6
 """A pin that is meant for longer is meant for ever, and then the configuration is the place for it."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PathState:
     clean: int = 0
     """Distinct inputs of traffic that agreed since the path was last demoted."""
@@ -35,7 +34,7 @@ class PathState:
     """Fingerprints of divergences on this path that nobody closed."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Latch:
     reason: Reason
     who: str
@@ -43,7 +42,7 @@ class Latch:
     at_us: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Pin:
     mode: Mode
     until_us: int
@@ -51,7 +50,7 @@ class Pin:
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Settings:
     approvals: frozenset[Mode] = frozenset()
     """Modes that a node enters only when a person says so, on top of the evidence."""
@@ -60,7 +59,7 @@ class Settings:
 _DEFAULTS = Settings()
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class State:
     node: str
     epoch: str
@@ -91,7 +90,7 @@ class State:
 # What can happen.
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Agreed:
     """Comparisons of traffic came out equal."""
 
@@ -108,7 +107,7 @@ class Agreed:
             raise ValueError(f"{self.distinct} distinct inputs in {self.compared} comparisons cannot be")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Generated:
     """Generated inputs agreed. They count for their path only."""
 
@@ -120,14 +119,14 @@ class Generated:
             raise ValueError(f"{self.distinct} inputs cannot be")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Enumerated:
     """All inputs of a node without effects were run, and all agreed."""
 
     inputs: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Diverged:
     """The engines disagreed, once."""
 
@@ -140,7 +139,7 @@ class Diverged:
     """The same input had counted as agreement."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """Comparisons that were admitted and came to nothing: lost, or timed out."""
 
@@ -151,19 +150,19 @@ class Unknown:
             raise ValueError(f"{self.count} comparisons cannot be")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class EngineFaulted:
     what: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RunLost:
     """A run has a START under the direct engine and no END, and its process is gone."""
 
     execution: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Noisy:
     """An engine, or the function in its place, differed from itself on the same inputs and answers."""
 
@@ -171,13 +170,13 @@ class Noisy:
     where: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Timed:
     python_ns: int | None
     direct_ns: int | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Close:
     """Somebody looked at a divergence, or at noise, and is done with it."""
 
@@ -186,7 +185,7 @@ class Close:
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Promote:
     """Somebody approves of the next mode. The evidence is needed all the same."""
 
@@ -194,14 +193,14 @@ class Promote:
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Demote:
     mode: Mode
     who: str
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PinTo:
     mode: Mode
     until_us: int
@@ -209,25 +208,25 @@ class PinTo:
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Unpin:
     who: str
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Kill:
     who: str
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Resume:
     who: str
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Forget:
     """The evidence of an old definition goes. What people and trouble did to the node stays."""
 
@@ -235,7 +234,7 @@ class Forget:
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time went by."""
 
@@ -248,7 +247,7 @@ Event: TypeAlias = (
 # What is decided.
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Seen:
     """The evidence at the moment of a decision, for its record."""
 
@@ -263,7 +262,7 @@ class Seen:
     """The logarithm of the e-process for the higher one of the two modes; none where neither has a threshold."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Changed:
     """The record of a change of mode."""
 
@@ -291,7 +290,7 @@ class Changed:
         }
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PathProven:
     path: str
     clean: int
@@ -299,7 +298,7 @@ class PathProven:
     attempt: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PathDemoted:
     """From now on the path is always compared, until it has fresh evidence."""
 
@@ -308,33 +307,33 @@ class PathDemoted:
     attempt: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Latched:
     """The record of a latch, also where the node was in python_only already."""
 
     latch: Latch
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Released:
     latches: tuple[Latch, ...]
     who: str
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PinSet:
     pin: Pin
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PinEnded:
     pin: Pin
     who: str
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Closed:
     fingerprint: str
     path: str
@@ -342,7 +341,7 @@ class Closed:
     why: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class NoiseFound:
     """From now on the node does not rise, until somebody closes it."""
 
@@ -350,7 +349,7 @@ class NoiseFound:
     where: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """The record of evidence that is gone, with what it was."""
 
@@ -361,7 +360,7 @@ class Forgotten:
     seen: Seen
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Refused:
     """What somebody asked for was not done, and why."""
 

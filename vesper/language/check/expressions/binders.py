@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from vesper.language.check.expressions.checker_part import CheckerPart
 from vesper.language.check.expressions.narrowing import NOTHING, facts_when
@@ -15,7 +15,6 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.source import Span
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
-from vesper.values.record import record
 from vesper.values.types import (
     BOOLEAN,
     DECIMAL,
@@ -48,7 +47,7 @@ _WANTED: dict[str, tuple[Callable[[Type], bool], str]] = {
 """What the value of a `for` must be, by kind; of any other kind any type will do."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Initial:
     """What a fold starts with, and what its value calls that."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 
 from vesper.language.ir import nodes as ir
 from vesper.values.generated.operations import FORMS, IMPLEMENTED, OPERATIONS
 from vesper.values.model import from_json
 from vesper.values.operation import OpSpec
-from vesper.values.record import record
 from vesper.values.types import (
     DECIMAL,
     INTEGER,
@@ -81,7 +81,7 @@ def is_member_there(specs: Iterable[OpSpec], position: int, word: str) -> bool:
     return any(isinstance(pattern, Enum) and word in pattern.members for pattern in patterns)
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """Which of the overloads two operands of some types meant."""
 

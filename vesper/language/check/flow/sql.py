@@ -6,9 +6,8 @@ SQL is always a literal. What is not understood is refused: nothing that was not
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from vesper.values.record import record
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -18,7 +17,7 @@ READS = ("SELECT",)
 WRITES = ("INSERT", "UPDATE", "DELETE")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Statement:
     verb: str
     read_tables: tuple[str, ...]

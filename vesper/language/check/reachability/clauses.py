@@ -8,6 +8,7 @@ the author meant something else. INVARIANT: what is said here is true of every e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from vesper.language.check.reachability.evaluate import Constant, Judge
 from vesper.language.check.reachability.statements import FlowWalk, Way
@@ -16,7 +17,6 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.ir import nodes as ir
-from vesper.values.record import record
 
 MAX_DEPTH = 160
 """Deeper expressions are not judged: the walk is recursive. Authors' expressions are a tenth of that."""
@@ -27,7 +27,7 @@ _MAX_REPEATED = 100
 _NO_FACTS = Facts()
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that was said: this expression comes out so in every execution that evaluates it.
 
@@ -62,7 +62,7 @@ def _is_deep(node: ir.Node) -> bool:
     return False
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Given:
     """A clause that others are held against."""
 

@@ -7,6 +7,7 @@ the walk takes time linear in the node.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from vesper.language.check.reachability.intervals import (
@@ -38,7 +39,6 @@ from vesper.language.check.reachability.terms import Facts, Terms, either
 from vesper.language.check.reachability.transfer import result
 from vesper.language.ir import nodes as ir
 from vesper.values.model import Value
-from vesper.values.record import record
 from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, JSON, STRING, Enum, Primitive, Type, without_null
 
 Branches: TypeAlias = tuple[Facts | None, Facts | None]
@@ -57,7 +57,7 @@ _COMPARISONS = {f"{family}.{verb}": orders for family in _ORDERED_FAMILIES for v
 _MEMBERSHIP = frozenset(("set.is_member", "array.is_item", "map.is_key"))
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A condition or a comparison that can only come out in one way."""
 

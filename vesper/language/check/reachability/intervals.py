@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER, Value
-from vesper.values.record import record
 from vesper.values.types import STRING, ArrayOf, Enum, MapOf, OptionalOf, Primitive, SetOf, Type
 
 Number: TypeAlias = int | Fraction
@@ -80,7 +79,7 @@ class Sized:
     length: Interval
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Anything:
     pass
 

@@ -7,14 +7,15 @@ known before the statement that fails.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from vesper.language.check.reachability.evaluate import Judge
 from vesper.language.check.reachability.terms import Facts, either
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import all_statements, handlers_of
-from vesper.values.record import record
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Way:
     """A condition of the flow that can only come out in one way."""
 
