@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from vesper.compiler import Compiled
-from vesper.diagnostics.source import SourceFile
 from vesper.engines.registry import ENGINES
-from vesper.ir.decode import IrError, decode
-from vesper.ir.encode import encode, semantic_hash
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.ir.decode import IrError, decode
+from vesper.language.ir.encode import encode, semantic_hash
 
 FIXTURES = Path(__file__).parent / "v0_2"
 EXPECTED: dict[str, Any] = json.loads((FIXTURES / "expected.json").read_text(encoding="utf-8"))

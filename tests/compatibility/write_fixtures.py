@@ -258,7 +258,7 @@ def _process(name: str, *arguments: str) -> None:
     time.time = lambda: (now() + offset) / 1e9
     socket.gethostname = lambda: "shop-1"
     sys.path.insert(0, str(ROOT))
-    from vesper.migration.live import epoch
+    from vesper.migration.router import epoch
 
     setattr(epoch, "build", lambda: "compatibility fixture")  # noqa: B010
     globals()[f"_{name}"](*arguments)
@@ -281,8 +281,8 @@ def _semantic_hash(path: str) -> None:
 
 def _add_diverged(trace: str) -> None:
     """Store a copy of a trace with a divergence."""
-    from vesper.cli.traces_open import traces_of
-    from vesper.host.config import read_config
+    from vesper.cli.traces.open_traces import traces_of
+    from vesper.config.settings import read_config
     from vesper.journal.execution_id import trace_id
 
     with traces_of(read_config(Path("vesper.toml").resolve())) as traces:
@@ -342,9 +342,9 @@ def _leave_findings(node: str) -> None:
 
 def _plant() -> None:
     """Make the direct engine add a cent to rebates and fees above 20."""
-    from tests.migration.routed import Misbehaving
+    from tests.unit.migration.support.routed import Misbehaving
     from vesper.engines.outcome import Returned
-    from vesper.migration.live.routes import Routes
+    from vesper.migration.router.routes import Routes
 
     def lie(ran: Any) -> Any:
         outcome = ran.outcome
