@@ -28,7 +28,7 @@ from vesper.migration.compare.simpler import simpler_of
 from vesper.migration.compare.transcript import Transcript
 from vesper.values.types import Enum, Type
 from vesper.values.vesper_error import VesperError
-from vesper.verify.differential.verifier import verifier as differential
+from vesper.verify.differential import verifier as differential
 from vesper.verify.differential.regressions import FOLDER, regression_text, save_regression
 from vesper.verify.differential.verifier import steps_by_expression
 from vesper.verify.inputs.responses import GeneratedResponses
