@@ -51,11 +51,15 @@ build: $(DIRECT_STAMP) ## the same, under the name that says what a change of Ru
 run: build ## run the example node on both engines
 	$(BIN)/vesper run $(EXAMPLE)
 
+.PHONY: system
+system: ## install the servers and data that tests need (apt-get as root or by sudo), or print what is missing
+	@PYTHON=$(PYTHON) tests/support/install_system.sh
+
 # Every part runs, also after one has failed: a wrong kernel should be shown by the verifier's smallest input too,
 # not only by the first test that trips over it.
 # pytest is last, because what it says of failures is the end of its output, and CI may keep only the end; and alone,
 # because it keeps all processors busy itself.
-test: build ## all tests: Rust, Python, and both engines compared on every node
+test: system build ## all tests: Rust, Python, and both engines compared on every node; installs the servers they need
 	@rm -f $(FAILED)
 	@$(SIDE_BY_SIDE) $(addprefix part-,test-rust test-nodes decimal-cases) || [ -s $(FAILED) ]
 	@$(MAKE) --no-print-directory part-test-python || [ -s $(FAILED) ]

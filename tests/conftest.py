@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -30,6 +31,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 settings.register_profile("vesper", derandomize=True, deadline=None, max_examples=100, print_blob=True)
 settings.load_profile("vesper")
+
+
+@atexit.register
+def _mute_native_reports() -> None:
+    """Drop what native libraries print while Python ends, such as leak reports of nanobind.
+
+    Registered before any test runs, so it runs after every other exit handler: their errors stay visible.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,6 +1,6 @@
 """Real servers for tests, each in a folder of its own, gone with the process that started it.
 
-A server that is not installed fails the test that needs it (`.ci/run` installs both); it is never a skip.
+A missing server fails the test that needs it, never a skip; `make system` installs both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _program(name: str, package: str) -> str:
     places = [shutil.which(name), *sorted(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{name}")), reverse=True)]
     found = next((place for place in places if place is not None), None)
     if found is None:
-        raise RuntimeError(f"these tests need `{name}`: install Debian's {package}")
+        raise RuntimeError(f"these tests need `{name}`: run `make system`, or install Debian's {package}")
     return found
 
 
