@@ -94,6 +94,17 @@ build-rust-tests:
 test-python: build
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
+.PHONY: coverage coverage-rust
+coverage: system build ## lines and branches of vesper/ that the Python tests run; fails below 85 %; half an hour
+	@rm -rf .proofs/coverage && mkdir -p .proofs/coverage
+	$(BIN)/coverage run -m pytest -q -n auto --dist worksteal
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --sort=miss | tail -40
+
+coverage-rust: system build ## lines of the Rust crates that their tests run; needs `cargo install cargo-llvm-cov`
+	@$(call need_cargo)
+	RUST_MIN_STACK=8388608 $(ALONE) $(CARGO) llvm-cov --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py --summary-only
+
 test-nodes: build
 	$(BIN)/vesper verify nodes --max-examples 100 --seed 1
 
