@@ -30,7 +30,7 @@ INPUTS = 5
 PROGRAMS = int(os.environ.get("VESPER_PATH_PROGRAMS", "12"))
 """How many random programs are compared; more of them are a campaign for a quiet machine."""
 FEW_UNITS = (0, 1, 2, 3, 5, 8, 13, 70, 600)
-"""Of fuel: the last two are where a numeric loop looks whether its points were passed."""
+"""Units of fuel that end a run early, in the first rounds of a loop and after many."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ use std::collections::BTreeSet;
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
 
-use crate::numeric::{LoopShape, NumericLoop};
 use crate::reads::Reads;
 use crate::sites::{Becomes, CallSite, Guard, RequestSite};
 
@@ -162,18 +161,6 @@ pub enum Instruction {
         slot: LoopSlot,
         item: Register,
         done: u32,
-    },
-    /// The same at the head of a loop that has a numeric form, which does as many rounds as it can.
-    LoopNextNumeric {
-        form: u32,
-        slot: LoopSlot,
-        item: Register,
-        done: u32,
-    },
-    /// The head of a loop that goes through nothing; its numeric form, if it has one, does as many rounds as it can.
-    LoopBegin {
-        form: u32,
-        slot: LoopSlot,
     },
     /// Puts the next key and value of a map into registers; after the last ones, jumps.
     LoopNextEntry {
@@ -367,10 +354,6 @@ pub struct Code {
     pub calls: Vec<CallSite>,
     /// Which failures of the body become declared errors.
     pub becomes: Option<Becomes>,
-    /// By the place that `LoopNextNumeric` and `LoopBegin` give.
-    pub(crate) numeric: Vec<NumericLoop>,
-    /// The loops that may have a numeric form, until it was looked for.
-    pub(crate) shapes: Vec<LoopShape>,
     /// The registers of the path, and what is read on it; only in the pathed form.
     pub path: Option<PathOfCode>,
     /// By the place that `Switch` gives.
@@ -385,8 +368,8 @@ impl Code {
         self.proven.contains(&expression)
     }
 
-    /// The same in other instructions, for machine code that never goes on in the interpreter: what that has for failures,
-    /// and its numeric forms, are left out. Nothing for code with places that have numbers of instructions elsewhere.
+    /// The same in other instructions, for machine code that never goes on in the interpreter: what that has for failures
+    /// is left out. Nothing for code with places that have numbers of instructions elsewhere.
     pub fn with(&self, instructions: Vec<Instruction>, registers: usize) -> Option<Self> {
         if !self.requests.is_empty() || !self.calls.is_empty() || !self.switches.is_empty() {
             return None;
@@ -405,8 +388,6 @@ impl Code {
             requests: Vec::new(),
             calls: Vec::new(),
             becomes: None,
-            numeric: Vec::new(),
-            shapes: Vec::new(),
             path: self.path.as_ref().map(|path| PathOfCode {
                 first: path.first,
                 words: path.words,

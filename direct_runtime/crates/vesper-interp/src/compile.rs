@@ -12,7 +12,6 @@ use vesper_ir::types::TypePattern;
 use vesper_ir::{MAX_ARITY, Node, Op, Type, Value};
 use vesper_opt::{Facts, Optimised};
 
-use crate::numeric::{LoopShape, add_numeric_forms};
 use crate::quick::is_comparison;
 
 use crate::path::Points;
@@ -67,7 +66,6 @@ fn compiled<'a>(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Com
     compiler.land_all(exits.raises)?;
     compiler.errors_end_here()?;
     compiler.clauses(Phase::Invariant, &node.invariants)?;
-    add_numeric_forms(&mut compiler.code);
     Ok(compiler.code)
 }
 
@@ -130,8 +128,6 @@ impl<'a> Compiler<'a> {
             requests: Vec::new(),
             calls: Vec::new(),
             becomes: None,
-            numeric: Vec::new(),
-            shapes: Vec::new(),
             path: None,
             switches: Vec::new(),
             proven: facts.map(|facts| facts.proven.clone()).unwrap_or_default(),
@@ -192,18 +188,6 @@ impl<'a> Compiler<'a> {
             && !cfg!(feature = "blind")
         {
             self.emit(Instruction::Mark { expression, value });
-        }
-    }
-
-    /// Remembers a loop for which a numeric form is to be looked for. A form has no marks, so the traced code has none.
-    fn shape(&mut self, head: u32, carried: Vec<Register>) {
-        if !matches!(self.form, Form::Traced) {
-            let head = head as usize;
-            self.code.shapes.push(LoopShape {
-                head,
-                carried,
-                exit: None,
-            });
         }
     }
 

@@ -19,7 +19,6 @@ mod loops;
 mod marks;
 mod meter;
 pub mod native;
-mod numeric;
 mod parts;
 mod path;
 pub mod problems;

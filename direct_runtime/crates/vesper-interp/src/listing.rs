@@ -10,7 +10,6 @@ use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{Node, Op, Value};
 
 use crate::bytecode::{Code, Instruction, LoopSlot, Operand, OperandList, Register};
-use crate::numeric::NO_FORM;
 use crate::sites::Position;
 
 /// The text of one form of a node; `form` is its name.
@@ -174,16 +173,6 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
             looping(slot),
             reg(item)
         )),
-        Instruction::LoopNextNumeric {
-            form,
-            slot,
-            item,
-            done,
-        } => (
-            format!("{}: {} = next item, or go to {done}", looping(slot), reg(item)),
-            numeric(form),
-        ),
-        Instruction::LoopBegin { form, slot } => (format!("{}: begin a round", looping(slot)), numeric(form)),
         Instruction::LoopNextEntry {
             slot,
             key,
@@ -374,14 +363,6 @@ fn looping(slot: LoopSlot) -> String {
 
 fn of(expression: ExpressionIndex) -> String {
     format!("expression {expression}")
-}
-
-fn numeric(form: u32) -> String {
-    if form == NO_FORM {
-        String::new()
-    } else {
-        format!("has numeric form {form}")
-    }
 }
 
 fn position(position: &Position) -> String {

@@ -18,8 +18,6 @@ pub(crate) struct LoopState {
     pub(crate) next: usize,
     /// Where the loop goes through integers that are not written out; `over` is null then.
     pub(crate) range: Option<Range>,
-    /// How often the numeric form of the loop was entered and did little.
-    pub(crate) misses: u8,
     items: Vec<Value>,
     /// As many as items where those have keys, otherwise none.
     keys: Vec<Value>,
@@ -64,7 +62,6 @@ impl LoopState {
             over: Value::Null,
             next: 0,
             range: None,
-            misses: 0,
             items: Vec::new(),
             keys: Vec::new(),
             entries: BTreeMap::new(),
@@ -98,7 +95,6 @@ impl LoopState {
         self.over = Value::Null;
         self.next = 0;
         self.range = None;
-        self.misses = 0;
         for list in [&mut self.items, &mut self.keys] {
             list.clear();
             list.shrink_to(KEPT);
@@ -113,7 +109,6 @@ impl LoopState {
 
     /// Forgets what the loop before this one has built.
     fn clear(&mut self) {
-        self.misses = 0;
         planted!("loops.items_of_a_failed_round_stay", self.items.clear(), {});
         self.keys.clear();
         self.entries.clear();

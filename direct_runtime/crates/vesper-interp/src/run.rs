@@ -53,7 +53,6 @@ const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
 const NO_LOOP: Fault = "an instruction names a loop that does not exist";
 const NO_PATH: Fault = "code without a path passes points";
-const NO_FORM: Fault = "an instruction names a numeric form that does not exist";
 const NO_TABLE: Fault = "an instruction names a table that does not exist";
 const NO_OPERANDS: Fault = "an instruction names operands that do not exist";
 const NO_FIELD: Fault = "a field is not where the type of its record says";
@@ -218,32 +217,6 @@ pub(crate) fn execute(
             Instruction::LoopField { slot, out, place } => {
                 let field = state(loops, slot)?.field(place as usize).ok_or(NO_FIELD)?;
                 registers.get_mut(out.0 as usize).ok_or(NO_REGISTER)?.set(field);
-            }
-            Instruction::LoopNextNumeric {
-                form,
-                slot,
-                item,
-                done,
-            } => {
-                let state = state(loops, slot)?;
-                let form = code.numeric.get(form as usize).ok_or(NO_FORM)?;
-                if let Some(left) = form.enter(registers, state, meter) {
-                    next = left;
-                } else {
-                    let item = registers.get_mut(item.0 as usize).ok_or(NO_REGISTER)?;
-                    if state.next_item(item) {
-                        spend!();
-                    } else {
-                        next = done as usize;
-                    }
-                }
-            }
-            Instruction::LoopBegin { form, slot } => {
-                if let Some(form) = code.numeric.get(form as usize)
-                    && let Some(left) = form.enter(registers, state(loops, slot)?, meter)
-                {
-                    next = left;
-                }
             }
             Instruction::LoopNextEntry {
                 slot,

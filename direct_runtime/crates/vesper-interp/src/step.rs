@@ -188,7 +188,7 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             };
             return or_refused(state(loops, slot)?.start_range(*start, *end, *step).is_ok());
         }
-        Instruction::LoopNext { slot, item, .. } | Instruction::LoopNextNumeric { slot, item, .. } => {
+        Instruction::LoopNext { slot, item, .. } => {
             let item = registers.get_mut(item.0 as usize).ok_or(NO_REGISTER)?;
             return jump_if(!state(loops, slot)?.next_item(item));
         }
@@ -306,7 +306,6 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
         }
         Instruction::Jump { .. }
         | Instruction::Switch { .. }
-        | Instruction::LoopBegin { .. }
         | Instruction::Fail { .. }
         | Instruction::LoopLimit { .. }
         | Instruction::Spend

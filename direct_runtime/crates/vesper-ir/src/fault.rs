@@ -269,7 +269,6 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("paths.end_of_a_while_is_not_noted", "lost_item"),
     ("paths.handlers_are_not_noted", "lost_item"),
     ("paths.two_rounds_are_one", "off_by_one"),
-    ("paths.numeric_loops_have_no_notes", "lost_item"),
     ("paths.last_input_is_not_read", "lost_item"),
     ("paths.what_is_not_run_is_read", "control_flow"),
     ("paths.what_comes_after_the_end_is_read", "off_by_one"),

@@ -161,7 +161,6 @@ fn target(instruction: &mut Instruction) -> Option<&mut u32> {
         | Instruction::JumpUnlessNull { to, .. }
         | Instruction::JumpUnlessBetter { to, .. }
         | Instruction::LoopNext { done: to, .. }
-        | Instruction::LoopNextNumeric { done: to, .. }
         | Instruction::LoopNextEntry { done: to, .. }
         | Instruction::LoopAdvance { done: to, .. } => Some(to),
         _ => None,

@@ -72,7 +72,6 @@ pub(crate) fn takes_fuel(instruction: &Instruction) -> bool {
         instruction,
         Instruction::Spend
             | Instruction::LoopNext { .. }
-            | Instruction::LoopNextNumeric { .. }
             | Instruction::LoopNextEntry { .. }
             | Instruction::LoopAdvance { .. }
     )
@@ -142,11 +141,7 @@ pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
             touched.writes.push(of_loop(code, slot));
             touched
         }
-        Instruction::LoopNext { slot: at, item, done }
-        | Instruction::LoopNextNumeric {
-            slot: at, item, done, ..
-        } => slot(at).write(item).jump(done),
-        Instruction::LoopBegin { slot: at, .. } => slot(at),
+        Instruction::LoopNext { slot: at, item, done } => slot(at).write(item).jump(done),
         Instruction::LoopNextEntry {
             slot: at,
             key,

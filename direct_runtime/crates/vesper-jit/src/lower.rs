@@ -416,7 +416,6 @@ impl<'a, 'b> Lower<'a, 'b> {
                 let holds = self.holds(op, first, second)?;
                 self.guard_unless(holds);
             }
-            Instruction::LoopBegin { .. } => {}
             Instruction::LoopStart { over, .. } => self.first_row(over, how)?,
             Instruction::LoopRange {
                 slot,
@@ -426,8 +425,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                 ..
             } => self.first_of_range(of_loop(self.code, slot), [start, end, step])?,
             Instruction::Spend => planted!("jit.rounds_without_items_cost_nothing", self.spend(), ()),
-            Instruction::LoopNext { slot, item, done }
-            | Instruction::LoopNextNumeric { slot, item, done, .. } => {
+            Instruction::LoopNext { slot, item, done } => {
                 return self.next_of_range(how, of_loop(self.code, slot), of(item), done as usize);
             }
             Instruction::LoopAdvance { slot, done } => {

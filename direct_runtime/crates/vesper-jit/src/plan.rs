@@ -418,7 +418,7 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
                 gives: vec![(of(out), kind)],
             }),
         },
-        Instruction::Jump { .. } | Instruction::Spend | Instruction::LoopBegin { .. } => Some(How::Inline {
+        Instruction::Jump { .. } | Instruction::Spend => Some(How::Inline {
             uses: Vec::new(),
             gives: Vec::new(),
         }),
@@ -451,14 +451,10 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
                 gives: vec![(of(out), kind)],
             })
         }
-        Instruction::LoopNext { slot, item, .. } | Instruction::LoopNextNumeric { slot, item, .. }
-            if goes_through_range(code, at) =>
-        {
-            Some(How::Inline {
-                uses: vec![(of_loop(code, slot), Kind::Range)],
-                gives: vec![(of(item), Kind::Integer), (of_loop(code, slot), Kind::Range)],
-            })
-        }
+        Instruction::LoopNext { slot, item, .. } if goes_through_range(code, at) => Some(How::Inline {
+            uses: vec![(of_loop(code, slot), Kind::Range)],
+            gives: vec![(of(item), Kind::Integer), (of_loop(code, slot), Kind::Range)],
+        }),
         Instruction::LoopBegan { slot, out } if goes_through_range(code, at) => Some(How::Inline {
             uses: vec![(of_loop(code, slot), Kind::Range)],
             gives: vec![(of(out), Kind::Integer)],
@@ -504,7 +500,6 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
 fn goes_through_range(code: &Code, at: usize) -> bool {
     let slot_of = |instruction: &Instruction| match *instruction {
         Instruction::LoopNext { slot, .. }
-        | Instruction::LoopNextNumeric { slot, .. }
         | Instruction::LoopBegan { slot, .. }
         | Instruction::NoteItems { slot, .. } => Some(slot),
         _ => None,
@@ -540,7 +535,6 @@ fn rows(code: &Code, all: &[Touched]) -> BTreeMap<usize, Rows> {
                     break;
                 }
                 Instruction::LoopNext { slot: other, .. }
-                | Instruction::LoopNextNumeric { slot: other, .. }
                 | Instruction::LoopNextEntry { slot: other, .. }
                     if other == slot =>
                 {

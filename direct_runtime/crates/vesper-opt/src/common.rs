@@ -2,8 +2,7 @@
 //!
 //! The first occurrence computes it, and fails where it fails, at its own expression; a run that comes to the second one
 //! has been past the first. Comparisons of numbers are left alone: an instruction that jumps compares by itself. So is
-//! what a round of a loop computes: held registers keep the numeric form from shortening its steps, which cost more than
-//! the sharing saved.
+//! what a round of a loop computes.
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Value, planted};

@@ -22,7 +22,6 @@ use vesper_ir::planted;
 use vesper_ir::{Type, Value};
 use vesper_opt::LoopPlace;
 
-use crate::numeric::NO_FORM;
 use crate::sites::{Becomes, Entry, Guard};
 
 use super::loops::{Locals, Over};
@@ -378,11 +377,7 @@ impl Compiler<'_> {
         let points = self.points_of_repeated(repeated)?;
         let around = self.stretch();
         let next = self.here()?;
-        self.shape(next, state.iter().copied().chain([count]).collect());
         let mut to_done = Vec::new();
-        if repeated.over.is_none() && !matches!(self.form, Form::Traced) {
-            self.emit(Instruction::LoopBegin { form: NO_FORM, slot });
-        }
         if repeated.over.is_some() {
             let mut locals = repeated.locals.iter().map(|number| self.node.loop_local(*number));
             let item = locals.next().flatten().ok_or(MISSING)?;

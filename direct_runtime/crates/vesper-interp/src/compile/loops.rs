@@ -115,7 +115,6 @@ impl Compiler<'_> {
         self.before(LoopPlace::For(index))?;
 
         let next = self.here()?;
-        self.shape(next, [Some(out), this.beside].into_iter().flatten().collect());
         let outer = self.enter_round(points);
         let mut to_done = vec![if self.asks_for_fields_only(index, locals, parts)? {
             self.advance(slot, locals)?

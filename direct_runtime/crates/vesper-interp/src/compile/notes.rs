@@ -221,16 +221,12 @@ impl<'a> Compiler<'a> {
         self.note_side(index, true)
     }
 
-    /// A loop, whose head was at `head`, ends here. Its numeric form is all that stands before.
+    /// Records for the path that the loop with this head ends here.
     pub(super) fn loop_ends(&mut self, head: u32) -> Compiled<()> {
         let here = self.here()? as usize;
-        let head = head as usize;
-        let Some(path) = &mut self.code.path else {
-            return Ok(());
-        };
-        path.reads.add_loop(head, here);
-        let shape = self.code.shapes.iter_mut().rev().find(|shape| shape.head == head);
-        shape.ok_or(MISSING)?.exit = Some(here);
+        if let Some(path) = &mut self.code.path {
+            path.reads.add_loop(head as usize, here);
+        }
         Ok(())
     }
 }

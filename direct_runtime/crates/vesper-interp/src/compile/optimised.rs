@@ -74,7 +74,7 @@ impl<'a> Compiler<'a> {
         condition: ExpressionIndex,
         out: Register,
     ) -> Compiled<bool> {
-        // Loops have numeric forms, which know neither.
+        // Loops keep their branches: machine code turns them into selections by itself.
         let Some(facts) = self.facts.filter(|_| self.loop_top == 0) else {
             return Ok(false);
         };

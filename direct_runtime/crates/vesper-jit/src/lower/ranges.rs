@@ -68,12 +68,7 @@ impl Lower<'_, '_> {
     pub(super) fn end_of_whole(&self, start: usize, slot: LoopSlot) -> Option<(usize, usize)> {
         let all = self.code.instructions.iter().enumerate();
         let head = all.clone().skip(start + 1).find(|(_, one)| takes_fuel(one));
-        let Some((
-            head,
-            Instruction::LoopNext { slot: own, done, .. }
-            | Instruction::LoopNextNumeric { slot: own, done, .. },
-        )) = head
-        else {
+        let Some((head, Instruction::LoopNext { slot: own, done, .. })) = head else {
             return None;
         };
         let end = *done as usize;

@@ -165,7 +165,7 @@ fn by_function(code: &Code, at: usize, instruction: &Instruction) -> Option<How>
 fn is_in_range(code: &Code, at: usize) -> bool {
     let before = code.instructions.iter().enumerate().take(at);
     let mut heads = before.filter_map(|(head, one)| match one {
-        Instruction::LoopNext { done, .. } | Instruction::LoopNextNumeric { done, .. } => Some((head, *done)),
+        Instruction::LoopNext { done, .. } => Some((head, *done)),
         _ => None,
     });
     heads.any(|(head, done)| at < done as usize && goes_through_range(code, head))
