@@ -1,5 +1,5 @@
-"""A signal handler that strikes at every moment at which CPython runs one, one after the other: where a function
-begins, and where one that is written in C comes back. So what a test finds does not depend on when a signal comes."""
+"""Raises at every moment at which CPython may raise `KeyboardInterrupt`, one after the other: where a function begins,
+and where one that is written in C returns. So a test does not depend on when Ctrl-C comes."""
 
 from __future__ import annotations
 
@@ -9,37 +9,18 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 SOON = 60.0
-"""Nothing here takes a second, but for what waits for ever."""
+"""Seconds after which a thread counts as blocked for ever; nothing here takes one."""
 
 
 class Struck(BaseException):
-    """What the handler raises."""
-
-
-def strike(work: Callable[[], object], moment: int, handler: Callable[[], None]) -> bool:
-    """Does the work, and calls the handler at one moment of it; whether there was such a moment."""
-    left = moment
-
-    def look(_: FrameType, event: str, __: object) -> None:
-        nonlocal left
-        if event in ("call", "c_return"):
-            left -= 1
-            if left == -1:
-                handler()
-
-    sys.setprofile(look)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return left < 0
+    """Stands for `KeyboardInterrupt`."""
 
 
 def strikes(work: Callable[[], object], most: int = 2000) -> Iterator[int]:
-    """Does the work again and again, and raises in it, a moment later each time, until it comes through."""
+    """Do the work again and again, and interrupt it a moment later each time, until it completes."""
     for moment in range(most):
         try:
-            if not strike(work, moment, _raises):
+            if not _is_struck(work, moment):
                 assert moment > 0, "it was never struck"
                 return
         except Struck:
@@ -48,8 +29,23 @@ def strikes(work: Callable[[], object], most: int = 2000) -> Iterator[int]:
     raise AssertionError(f"it has more than {most} moments")
 
 
-def _raises() -> None:
-    raise Struck
+def _is_struck(work: Callable[[], object], moment: int) -> bool:
+    """Do the work, and raise at one moment of it. Returns whether there was such a moment."""
+    left = moment
+
+    def look(_: FrameType, event: str, __: object) -> None:
+        nonlocal left
+        if event in ("call", "c_return"):
+            left -= 1
+            if left == -1:
+                raise Struck
+
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return left < 0
 
 
 def within(work: Callable[[], object]) -> None:

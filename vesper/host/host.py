@@ -153,8 +153,8 @@ class Host:
         self._when_quiet: list[Callable[[], None]] = []
         self._active: dict[object, int] = {}
         """Runs that were accepted and have not come back, those that wait for a worker among them, each with the thread
-        that it is in. One goes in a single step, without a lock: a run that a signal handler strikes while it ends must
-        not count for ever."""
+        that it is in. One goes in a single step, without a lock: a run that Ctrl-C interrupts while it ends must not
+        count for ever."""
         self._running: dict[str, Running] = {}
         self._workers: ThreadPoolExecutor | None = None
         every = self.config.journal.lease / 3
@@ -552,7 +552,7 @@ class Host:
             if any(each.thread == me for each in self._running.values()):
                 raise RuntimeError("an effect cannot close the Host that performs it")
             if me in self._active.values():
-                raise RuntimeError("a run cannot close its Host, nor can a signal handler that strikes it")
+                raise RuntimeError("a run cannot close its Host")
             self._is_closed = True
             # Leases are renewed as long as anything runs.
             if not self._is_quiet_within(timeout):

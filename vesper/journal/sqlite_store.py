@@ -74,7 +74,6 @@ class SqliteStore(SqliteFile):
 
     def submit(self, batch: Batch) -> None:
         here = self._here
-        self._refuse_own(here)
         here.queue.append(batch)
         try:
             with here.lock:
@@ -141,7 +140,6 @@ class SqliteStore(SqliteFile):
     def scrub(self) -> None:
         """What was deleted was overwritten in its page (`secure_delete`); this takes it out of the log too."""
         here = self._here
-        self._refuse_own(here)
         with here.lock:
             try:
                 connection = here.writer or self._open(here)

@@ -86,14 +86,14 @@ _DEFINITION = (
 
 
 class Ending:
-    """Ends what a signal handler struck on its way in or out.
+    """Leaves a context manager that Ctrl-C interrupted while it was entered or left.
 
-    `contextmanager` enters and leaves in Python: an exception that strikes there leaves what was taken to whoever
-    collects the traceback, and a thread that is not the owner of a lock cannot let it go. So who writes says
+    `contextmanager` enters and leaves in Python. An interrupt there would leave its lock held until the traceback is
+    collected, perhaps by a thread that does not own the lock. So a writer uses
 
         with Ending(file.writing()) as writing, writing as transaction:
 
-    What was struck is left once more, in the frame that entered it; what was left before is not left again.
+    What was interrupted is left once more, in the frame that entered it; what was left before is not left again.
     """
 
     __slots__ = ("_entered",)

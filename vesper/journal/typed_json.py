@@ -78,13 +78,12 @@ def digest_of(
     return hashlib.sha256(digest_bytes(effect, effect_class, fixed, arguments, key)).hexdigest()
 
 
-def decode(data: bytes, has_sets: bool = True) -> Any:
-    """The value of canonical bytes. Raises `JournalError` for bytes that no value has. `has_sets` is false for what
-    nobody vouches for: members and keys can be chosen so that all have the same hash."""
+def decode(data: bytes) -> Any:
+    """The value of canonical bytes. Raises `JournalError` for bytes that no value has."""
     if len(data) > 4 * MAX_TEXT:
         raise JournalError(f"a value in the journal is too large: {len(data):,} bytes")
     try:
-        return (_DECODER if has_sets else _WITHOUT_SETS).decode(data.decode())
+        return _DECODER.decode(data.decode())
     except RecursionError:
         raise JournalError("a value in the journal is nested too deeply") from None
     except (ValueError, TypeError, ArithmeticError) as error:  # of json, of UTF-8, of the readers of tags
@@ -390,14 +389,3 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "$map": _map,
 }
 _DECODER = json.JSONDecoder(object_pairs_hook=_of_object, parse_float=_finite, parse_constant=_no_constant)
-
-
-def _of_object_without_sets(pairs: list[tuple[str, Any]]) -> Any:
-    if len(pairs) == 1 and pairs[0][0] in ("$set", "$map"):
-        raise ValueError(f"`{pairs[0][0]}` has no place here")
-    return _of_object(pairs)
-
-
-_WITHOUT_SETS = json.JSONDecoder(
-    object_pairs_hook=_of_object_without_sets, parse_float=_finite, parse_constant=_no_constant
-)

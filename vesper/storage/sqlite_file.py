@@ -31,9 +31,8 @@ class Connections:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        """Nobody takes it twice, see `_refuse_own`. Its owner is known: an exception that strikes who waits for a while
-        only, when he has just got it, does not leave it taken, and a signal handler does not wait for its own thread.
-        Everybody else enters it in C, where nothing strikes."""
+        """Of the thread that writes. An RLock, because it knows its owner: a timed wait that Ctrl-C ends must release
+        it only where it was taken."""
         self.writer: sqlite3.Connection | None = None
         self.level = ""
         self.reading_lock = threading.Lock()
@@ -106,7 +105,6 @@ class SqliteFile:
     def writing(self) -> Iterator[Transaction]:
         """One thread of the process writes at a time. To be used in an `Ending` (`store`)."""
         here = self._here
-        self._refuse_own(here)
         try:
             if not here.lock.acquire(timeout=self._turn_seconds):
                 raise self._error_of_turn()
@@ -115,22 +113,22 @@ class SqliteFile:
                 self._check_file(here)
                 set_level(here, connection, "FULL")
                 with connection:  # commits or rolls back, in C
-                    # Within: who is interrupted while it waits for another process may have begun all the same.
+                    # Within: Ctrl-C during the wait for another process may leave a transaction open.
                     connection.execute("BEGIN IMMEDIATE")
                     yield SqliteTransaction(connection)
             except sqlite3.Error as error:
                 self._abandon(here, error)
                 raise self._error_of(error) from error
         finally:
-            try:  # noqa: SIM105  # `suppress` is Python, and a signal handler may strike there first
+            try:  # noqa: SIM105  # `suppress` is Python, and Ctrl-C may come there first
                 here.lock.release()
             except RuntimeError:
-                pass  # he never had it
+                pass  # it was not taken
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """Its lock is anybody's to release: who is struck without an `Ending` has it as long as his traceback lives,
-        and whichever thread collects that lets it go."""
+        """Yield a read transaction. Any thread may release its lock: one that collects the traceback of an interrupted
+        reader does."""
         here = self._here
         if here.reader is None:
             self._make_ready(here)
@@ -148,16 +146,8 @@ class SqliteFile:
 
     def close(self) -> None:
         here = self._here
-        self._refuse_own(here)
         with here.lock, here.reading_lock:
             _close(here)
-
-    def _refuse_own(self, here: Connections) -> None:
-        """A signal handler that strikes who writes would wait for itself, or come between his statements."""
-        if here.lock._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks
-            raise self._error(
-                f"{self._path}: a signal handler cannot write, open or close the {self.what} while its thread writes"
-            )
 
     # -- opening ----------------------------------------------------------------------------------
 
@@ -211,7 +201,6 @@ class SqliteFile:
     def _make_ready(self, here: Connections) -> None:
         """Opens the writer, which makes the tables. Never with the lock of the reader: who wants both takes the
         writer's first."""
-        self._refuse_own(here)
         with here.lock:
             try:
                 if here.writer is None:

@@ -1,4 +1,4 @@
-"""Signal handlers that raise while a Host runs something, or a connection is taken."""
+"""Ctrl-C while a Host runs something, or a connection is taken."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Signal handlers that raise or write while their thread uses a file of SQLite: no lock stays taken, nobody waits for
-himself."""
+"""Ctrl-C while a thread uses a file of SQLite: no lock stays held."""
 
 from __future__ import annotations
 
@@ -11,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.striking import SOON, Struck, is_free, strike, strikes, within
+from tests.support.striking import SOON, Struck, is_free, strikes, within
 from tests.unit.journal.helpers import begun, result
-from vesper.journal.journal import Journal, JournalError, open_journal
+from vesper.journal.journal import Journal, open_journal
 from vesper.migration.stores import sqlite_store
-from vesper.migration.stores.store import NodeKey, Store, StoreAway, StoreError, open_store
+from vesper.migration.stores.store import NodeKey, Store, StoreAway, open_store
 from vesper.storage.sqlite_file import SqliteFile
 
 KEY = NodeKey("pay", "1")
@@ -55,7 +54,7 @@ def keeping(work: Callable[[], object], kept: list[BaseException]) -> Callable[[
     return run
 
 
-# -- handlers that raise ----------------------------------------------------------------------------
+# -- Ctrl-C ----------------------------------------------------------------------------------------
 
 
 def test_who_is_struck_while_he_writes_lets_others_write_though_his_traceback_is_kept(
@@ -87,48 +86,6 @@ def test_who_is_struck_while_he_erases_lets_others_commit_though_his_traceback_i
         within(run.commit)
         assert is_free(journal._store._here.lock), moment  # type: ignore[attr-defined]
     assert kept
-
-
-# -- handlers that write ----------------------------------------------------------------------------
-
-
-def test_a_handler_that_writes_while_its_thread_does_is_refused(store: Store) -> None:
-    file = file_of(store)
-    with file.writing():
-        with pytest.raises(StoreError, match="a signal handler cannot write, open or close the migration state"):
-            store.transact(KEY, lambda _: None)
-        with pytest.raises(StoreError, match="a signal handler cannot write, open or close the migration state"):
-            store.close()
-        assert store.versions() == {}, "it may read"
-    store.transact(KEY, lambda _: None)
-
-
-def test_a_handler_that_commits_while_its_thread_does_commits_or_is_refused(journal: Journal) -> None:
-    struck, handled = begun(journal, "run-struck"), begun(journal, "run-handled")
-    said: list[str] = []
-
-    def handler() -> None:
-        try:
-            handled.commit()
-            said.append("")
-        except JournalError as error:
-            said.append(str(error))
-
-    moment, was_struck = 0, True
-    while was_struck:
-        struck.append(result())
-        handled.append(result())
-        here: list[bool] = []
-        within(lambda moment=moment, here=here: here.append(strike(struck.commit, moment, handler)))  # type: ignore[misc]
-        (was_struck,) = here
-        handled.commit()
-        moment += 1
-        for run in (struck, handled):
-            assert len(journal.read(run.execution).entries) == moment + 1, moment
-    refused = [text for text in said if text]
-    assert refused
-    assert len(refused) < len(said)
-    assert all("a signal handler cannot write, open or close the journal while its thread writes" in r for r in refused)
 
 
 # -- waiting ----------------------------------------------------------------------------------------

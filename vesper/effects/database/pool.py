@@ -71,8 +71,8 @@ class Pool(Generic[_Connection]):
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
-        """Entered itself: an exception of a signal handler that strikes in `_changed`, which is Python, would leave it
-        taken."""
+        """Ctrl-C must not leave it held: it is entered in C, not by way of `_changed`, and `Condition` takes an RLock
+        back in C."""
         self._changed = threading.Condition(self._lock)
         self._idle: list[_Connection] = []
         self._taken = 0
@@ -115,7 +115,7 @@ class Pool(Generic[_Connection]):
                     raise EffectFailed("unavailable", f"{text}; raise `pool_size`, or do less at once")
                 self._taken += 1
                 is_counted = True
-                if self._idle:  # in steps between which no signal handler runs: it would be nobody's
+                if self._idle:  # in steps between which Ctrl-C cannot come
                     connection = self._idle[-1]
                     del self._idle[-1]
             return (self._open(deadline), False) if connection is None else (connection, True)

@@ -1,7 +1,7 @@
 """Whose turn it is to write to an SQLite file, among the threads of this process.
 
 SQLite tells nobody that a file is free: who waits sleeps, and looks again. Here one who is done writing wakes the one
-who has waited longest, and whoever comes newly lets that one go first (docs/adr/0037).
+who has waited longest, and whoever comes newly lets that one go first (docs/adr/0035).
 
 Nobody owns anything. A turn is a moment that passes by itself, and a place in the queue is passed over where nobody
 stands in it: a thread that is interrupted or gone, or that a fork left behind, makes others wait for milliseconds. The

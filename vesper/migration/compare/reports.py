@@ -40,6 +40,18 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
+class PartAgreed(Agreement):
+    """Both engines agreed on every input of one part of an enumeration. Not evidence of any path."""
+
+    count: int = 0
+    """Inputs that were run."""
+
+    @staticmethod
+    def on(count: int) -> PartAgreed:
+        return PartAgreed(PathNote(b"", (), "enumerated"), 0, count=count)
+
+
+@dataclass(frozen=True, slots=True)
 class Disagreement:
     """They did not."""
 

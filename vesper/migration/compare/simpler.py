@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from vesper.values.model import MAX_INTEGER
 from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Record, Type
-from vesper.verify.shrink.inputs import simpler_values
+from vesper.verify.shrink.inputs import simpler_lists, simpler_values
 
 
 def simpler_of(type_: Type | None, value: object) -> Iterator[object]:
@@ -22,7 +23,7 @@ def simpler_of(type_: Type | None, value: object) -> Iterator[object]:
             for name, field in fields:
                 yield from ({**value, name: simpler} for simpler in simpler_of(field, value[name]))
         case ArrayOf(element), list():
-            yield from _simpler_lists(element, value)
+            yield from simpler_lists(value, partial(simpler_of, element))
         case MapOf(_, of), dict():
             if value:
                 yield {}
@@ -45,15 +46,3 @@ def _simpler_integers(value: int) -> Iterator[object]:
     yield from (value - sign * 10**place for place in reversed(range(len(str(abs(value))))) if 10**place <= abs(value))
     # Of the least integer the number without its sign is none.
     yield from (each for each in simpler_values(value) if each != MAX_INTEGER + 1)
-
-
-def _simpler_lists(element: Type, value: list[object]) -> Iterator[list[object]]:
-    """Nothing, half of it, all but one, and then the same with one item simpler."""
-    if value:
-        yield []
-    if len(value) > 1:
-        yield value[: len(value) // 2]
-        yield value[len(value) // 2 :]
-    for number, item in enumerate(value):
-        yield value[:number] + value[number + 1 :]
-        yield from ([*value[:number], simpler, *value[number + 1 :]] for simpler in simpler_of(element, item))

@@ -83,7 +83,7 @@ class Tending:
     def _begin(self) -> None:
         self._is_closing = False
         self._ends: SimpleQueue[None] = SimpleQueue()
-        """Something is put there when it closes: that needs no lock, which a signal handler could strike on."""
+        """Wakes the threads when it closes."""
         self._has_said = False
         self._threads: list[threading.Thread] = []
 

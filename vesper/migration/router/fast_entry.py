@@ -71,7 +71,7 @@ class WayIn:
         self._key = key
         self._sample = sample
         self._ended = ended
-        self._draining = threading.RLock()
+        self._draining = threading.Lock()
         self._aside: deque[tuple[Any, ...]] = deque()
         """What the engines may differ in, until somebody who has no lock of the node looks at it."""
         self._is_closed = False
@@ -165,7 +165,7 @@ class WayIn:
         self._is_closed = True
 
     def after_fork(self) -> None:
-        self._draining = threading.RLock()  # a thread of the parent may have had it
+        self._draining = threading.Lock()  # a thread of the parent may have had it
         self._aside.clear()  # the parent looks at it
         self._is_closed = False  # the parent may have been closing it
         self._route.after_fork()

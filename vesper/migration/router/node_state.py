@@ -22,8 +22,8 @@ from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Los
 from vesper.migration.control.controller import is_proven
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.state import Enumerated, PathState, RunLost, State, Timed, Unknown
-from vesper.migration.router.unsaved_findings import Nowhere
 from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath
+from vesper.values.model import printable
 
 _log = logging.getLogger("vesper.migration")
 _MOST_PENDING = 200_000
@@ -106,13 +106,10 @@ class Live:
         self._begin()
 
     def _begin(self) -> None:
-        self._lock = threading.RLock()
-        """Of what was seen. Held for moments: callers of the node wait for it. A signal handler that calls the node
-        comes here while its thread has it: so whatever is taken out is taken in one step, and so is each number."""
-        self._standing = threading.RLock()
+        self._lock = threading.Lock()
+        """Of what was seen. Held for moments: callers of the node wait for it."""
+        self._standing = threading.Lock()
         """Of where the node stands, so that what the store said does not undo what was found since. Taken first."""
-        self._looks = 0
-        """How often something was found, or `local` made anew."""
         self._finding = 0
         """How much was found that is not among what waits yet."""
         self._number = 0
@@ -130,8 +127,10 @@ class Live:
         """Of the divergences that the store does not have yet, how many are of a kind."""
         self._sending: list[Batch] = []
         """What the store is being told: the same until it has it."""
-        self.nowhere = Nowhere(self.key.node)
-        """While anything is there, nobody trusts the node here."""
+        self._unsaved: set[int] = set()
+        """Numbers of batches that are neither in the spool nor in the store. While there are any, Python runs alone."""
+        self._spool_failures = 0
+        self._spool_failure_kinds: set[str] = set()
         self._served: dict[str, int] = {}
 
     def after_fork(self, process: str) -> None:
@@ -142,15 +141,11 @@ class Live:
             self._look()  # the parent may have been in the middle of telling it
 
     def listen(self, tell: Callable[[Local], None]) -> None:
-        """From now on it is told of `local`, first of the one of now: in one step, so that nobody is told of what holds
-        no more after what holds. It may not report anything."""
+        """Call `tell` with `local` now and whenever it is replaced, in the order of replacements. It may not report
+        anything."""
         with self._standing:
             self.listeners.append(tell)
-            while True:
-                looks = self._looks
-                tell(self.local)
-                if looks == self._looks:
-                    return
+            tell(self.local)
 
     # -- what a request asks ----------------------------------------------------------------------
 
@@ -238,7 +233,6 @@ class Live:
         does not come back in this process."""
         with self._standing:
             self._finding += 1
-            self._looks += 1
             if self._takes_trust(report):
                 self._look()
         try:
@@ -274,13 +268,9 @@ class Live:
                 self._waiting[kept.fingerprint, kept.path] += 1
                 if before >= MAX_EXEMPLARS:
                     happened = replace(happened, divergence=replace(kept, exemplars=()))
-            while True:
-                number = self._number + 1
-                batch = self._batch(number, happened=(happened,), paths=paths)
-                if self._number + 1 == number:  # otherwise a signal handler has told of something under it
-                    self._number = number
-                    self._urgent.append(batch)
-                    break
+            batch = self._batch(self._number + 1, happened=(happened,), paths=paths)
+            self._number += 1
+            self._urgent.append(batch)
         with self._standing:
             self._finding -= found
         try:
@@ -289,16 +279,36 @@ class Live:
             if isinstance(happened.event, Enumerated):  # no trouble, and to be found again
                 _log.warning("%s: that all inputs were run is told to the store alone: %s", self.key.node, error)
             else:
-                self._is_nowhere(batch.number)
-                self.nowhere.say(kept, error)
+                self._keep_unsaved(batch.number)
+                self._log_spool_failure(kept, error)
         self._wake()
 
-    def _is_nowhere(self, number: int) -> None:
+    def _keep_unsaved(self, number: int) -> None:
+        """Run Python alone until the store has the batch: only this process knows of it."""
         with self._lock:
             if any(each.number >= number for each in (*self._urgent, *self._sending)):
-                self.nowhere.add(number)  # otherwise the store was as quick
+                self._unsaved.add(number)  # otherwise the store has it already
         with self._standing:
             self._look()
+
+    def _log_spool_failure(self, kept: Divergence | None, error: OSError) -> None:
+        """Log each kind once, and the first, tenth, hundredth… failure. The log names places, never values."""
+        kind = "a lost run" if kept is None else f"divergence {kept.fingerprint} ({kept.kind} at {kept.where})"
+        self._spool_failures += 1
+        is_new = kind not in self._spool_failure_kinds
+        self._spool_failure_kinds.add(kind)
+        if is_new or str(self._spool_failures).strip("0") == "1":
+            _log.error(
+                "%s: %s cannot be spooled (%s). Until the store has it Python runs alone in this process; if it ends "
+                "before that, it is lost. Found and not spooled so far: %s",
+                self.key.node, printable(kind), error, f"{self._spool_failures:,}",
+            )  # fmt: skip
+
+    def log_unsaved(self) -> None:
+        """Log how many findings are lost, when the process ends."""
+        if count := len(self._unsaved):
+            words = "divergence of %s was" if count == 1 else "divergences of %s were"
+            _log.error(f"%s {words} lost: neither store nor spool could be written", f"{count:,}", self.key.node)
 
     def let_go(self) -> None:
         """Agreements that were gathered count for nothing: their fingerprints are of another key."""
@@ -324,11 +334,10 @@ class Live:
         with self._lock:
             if self._sending:
                 return list(self._sending)
-            # In one step, with the number of what was gathered: what a signal handler finds from here on has a higher
-            # one. Where nothing was, the number is nobody's.
-            urgent, self._sending, self._urgent, number = self._urgent, self._urgent, [], self._number + is_all
-            self._number = number
-            gathered = self._taken(number) if is_all else None
+            # In one statement: Ctrl-C between two would lose the batches.
+            urgent, self._sending, self._urgent = self._urgent, self._urgent, []
+            self._number += is_all
+            gathered = self._take_gathered(self._number) if is_all else None
         # Without the lock: of a flood this takes long, and callers wait for it.
         sending = _united(urgent)
         if gathered is not None:
@@ -343,12 +352,13 @@ class Live:
             self._sending = [each for each in self._sending if each.number != batch.number]
             if not self.has_untold:
                 self._waiting.clear()
-            is_written = self.nowhere.told(batch.number)
-        if is_written:
+            had_unsaved = bool(self._unsaved)
+            self._unsaved = {each for each in self._unsaved if each > batch.number}
+        if had_unsaved and not self._unsaved:
             with self._standing:
                 self._look()
 
-    def _taken(self, number: int) -> _Gathered | None:
+    def _take_gathered(self, number: int) -> _Gathered | None:
         """What was gathered since the last time; None where that is nothing."""
         begun, self._begun = self._begun, self._state.paths
         pin = self._state.pin
@@ -408,8 +418,7 @@ class Live:
                 with self._lock:
                     self._attempt, self._begun = state.attempt, state.paths
                     self._agreed, self._compared, self._pending = {}, {}, 0
-            looks = self._looks
-            if not self._finding and not self.has_untold and looks == self._looks:
+            if not self._finding and not self.has_untold:
                 # What was stopped here has reached the store, which has decided.
                 self._is_stopped = False
                 self._demoted.clear()
@@ -429,22 +438,14 @@ class Live:
                 self._look()
 
     def _look(self) -> None:
-        """Makes `local` anew; and once more where a signal handler of this thread found something meanwhile, so that
-        nothing older stands at the end."""
-        self._looks += 1
-        while True:
-            looks = self._looks
-            local = self._local()
-            if looks == self._looks:
-                self.local = local
-            for tell in self.listeners:
-                tell(self.local)
-            if looks == self._looks:
-                return
+        """Replace `local`, and call the listeners with it."""
+        self.local = self._local()
+        for tell in self.listeners:
+            tell(self.local)
 
     def _local(self) -> Local:
         state = self._state
-        if self._is_stopped or self._held or self._killed or self.nowhere:
+        if self._is_stopped or self._held or self._killed or self._unsaved:
             return Local(Mode.PYTHON_ONLY, version=self._version, attempt=state.attempt)
         mode = min(state.mode, self._most, key=lambda each: each.level)
         proven = frozenset(path for path in state.paths if path not in self._demoted and is_proven(state, path))
@@ -487,11 +488,6 @@ def _united(batches: list[Batch]) -> list[Batch]:
 
 def _happened_in(batches: list[Batch]) -> Iterator[Happened]:
     return (each for batch in batches for each in batch.happened)
-
-
-def is_mine(lock: threading.RLock) -> bool:
-    """Whether this thread has it."""
-    return bool(lock._is_owned())  # type: ignore[attr-defined]  # as `threading.Condition` asks
 
 
 def most_of(mode: str | None) -> Mode:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
-from types import FrameType
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -70,12 +68,10 @@ class Routes:
         self._counting = Counting(self._folder / "flights", self.migration.tell_of)
         self.migration.chores.append(self._counting.look)
         self._programs: dict[NodeKey, RoutedProgram] = {}
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self.is_closed = False
         """From the moment that it begins to close."""
         self._has_closed = False
-        self._closed_by: int | None = None
-        """The thread that closes it."""
         self._workers: Workers | None = None
         """The processes of the direct engine, where it has its own."""
         _ALL.add(self)
@@ -196,8 +192,7 @@ class Routes:
 
     def after_fork(self) -> None:
         """What was closed before stays so; what was about to be is the parent's to close."""
-        self._lock = threading.RLock()
-        self._closed_by = None
+        self._lock = threading.Lock()
         self.is_closed = self._has_closed
         self.followers.after_fork()
         if self._has_closed:
@@ -210,31 +205,19 @@ class Routes:
             program.after_fork()
 
     def close(self) -> None:
-        """In this order, each also where the one before could not be closed: what was seen is told to the store.
-
-        A signal handler that strikes in the middle of a call has it closed by another thread, and does not wait: that
-        call may have a lock which is needed for it. The interpreter waits for that thread before it ends."""
-        if self._closed_by == threading.get_ident():
-            return  # a signal handler that struck while this thread closes it
+        """Close all parts in order, each also where the one before failed. The store receives all evidence."""
         self.is_closed = True
-        if _is_amid_a_call():
-            threading.Thread(target=self.close, name="vesper-closing").start()
-            return
-        try:
-            self._closed_by = threading.get_ident()
-            with ExitStack() as stack:
-                stack.callback(self._counting.close)
-                stack.callback(self.migration.close)
-                if self._workers is not None:
-                    stack.callback(self._workers.close)
-                for tending in reversed(self._tended):
-                    stack.callback(tending.close)
-                stack.callback(self.helper.close)
-                stack.callback(self.followers.close)
-                for program in reversed(list(self._programs.values())):
-                    stack.callback(program.close)
-        finally:
-            self._closed_by = None
+        with ExitStack() as stack:
+            stack.callback(self._counting.close)
+            stack.callback(self.migration.close)
+            if self._workers is not None:
+                stack.callback(self._workers.close)
+            for tending in reversed(self._tended):
+                stack.callback(tending.close)
+            stack.callback(self.helper.close)
+            stack.callback(self.followers.close)
+            for program in reversed(list(self._programs.values())):
+                stack.callback(program.close)
         self._has_closed = True
 
 
@@ -246,16 +229,6 @@ def _python(compiled: Compiled) -> PythonProgram:
     if python.is_counted(limits_of_run(None, compiled.node.grants.policy)):
         python.form("metered")
     return python
-
-
-def _is_amid_a_call() -> bool:
-    """Whether whoever closes was called from the middle of what is done here for a request: by a signal handler."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith(("vesper.migration.", "vesper.host.")):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _say_what_is_over(comparator: Comparator, node: str) -> None:

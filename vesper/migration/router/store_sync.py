@@ -6,13 +6,13 @@ is away, the last modes hold for a while (`hold`), then Python runs alone until 
 
 from __future__ import annotations
 
-import errno
+import json
 import logging
 import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -23,12 +23,11 @@ from vesper.config.migration import MigrationSettings
 from vesper.journal.owner import this_owner
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Disagreement, Fault
-from vesper.migration.control.modes import Mode
-from vesper.migration.control.state import Event, Settings
+from vesper.migration.control.modes import Mode, Reason
+from vesper.migration.control.state import Event, Kill, Latch, Settings
 from vesper.migration.router.alerts import Alerts
-from vesper.migration.router.node_state import Live, is_mine, most_of, now_us
+from vesper.migration.router.node_state import Live, most_of, now_us
 from vesper.migration.router.spool import Spool
-from vesper.migration.router.store_replacement import carry_latches, carry_switch
 from vesper.migration.stores import ledger
 from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, open_store
 from vesper.values.model import printable
@@ -41,6 +40,9 @@ _LASTS = 2
 _LEFT_BEHIND = 5.0
 _LAST_ROUNDS = 5
 """So often the store is told before the end, as long as that brings up something new."""
+
+
+BEFORE = "known from before the store was replaced"
 
 
 class Migration:
@@ -77,11 +79,11 @@ class Migration:
         self.process = f"{this_owner()}+{secrets.token_hex(4)}"
         self._spool = Spool(self._folder, self.process)
         self._lock = threading.RLock()
-        self._telling = threading.RLock()
-        self._writing = threading.RLock()
-        """Of the spool; who has it is asked, so that a signal handler does not wait for its own thread."""
+        self._telling = threading.Lock()
+        self._writing = threading.Lock()
+        """Of the spool."""
         self._wakes: SimpleQueue[None] = SimpleQueue()
-        """Something is put there for the thread. That needs no lock: callers do it, and signal handlers strike them."""
+        """Wakes the thread. Callers put into it without a lock, which Ctrl-C could leave held."""
         self._is_closing = self._is_closed
         self._thread: threading.Thread | None = None
         self._last_seen = time.monotonic()
@@ -130,8 +132,6 @@ class Migration:
             self.key = self.store.secret()
 
     def _write(self, key: NodeKey, batch: Batch, is_synced: bool) -> None:
-        if is_mine(self._writing):
-            raise OSError(errno.EDEADLK, "a signal handler found it while its thread wrote there")
         with self._writing:
             self._spool.write(key, batch, is_synced)
 
@@ -176,9 +176,7 @@ class Migration:
 
     def tend(self, is_all: bool = False) -> None:
         """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing: what a store
-        that cannot be used means is decided here. A signal handler that strikes who does so does nothing."""
-        if is_mine(self._telling):
-            return
+        that cannot be used means is decided here."""
         with self._telling:
             self._gather()
             try:
@@ -325,12 +323,27 @@ class Migration:
                 live.let_go()
 
     def _carry_stops(self) -> None:
-        if self._switch is not None:
-            carry_switch(self.store, self._switch, now_us())
+        """Write the kill switch and the latches that this process knows of into the new store.
+
+        Nothing that gives trust is carried over. A node that was released in the new store is not stopped again.
+        Raises `StoreError`; a second attempt changes nothing that was done."""
+        if self._switch is not None and self.store.read(WHOLE) is None:
+            ledger.kill_all(self.store, self._switch.who, _as_before(self._switch.why), now_us())
         for live in list(self._nodes.values()):
             with self._spoiling("tell", live):
-                applied = carry_latches(self.store, live.key, live.state.latches, self._rules, now_us())
-                self._alerts.decided(live.key, () if applied is None else applied.decisions)
+                self._carry_latches(live.key, live.state.latches)
+
+    def _carry_latches(self, key: NodeKey, latches: Sequence[Latch]) -> None:
+        """Latch a node as a kill. A latch that no person set passes on its reason alone: its text may be an engine's,
+        and the text of a kill is passed on."""
+        if not latches or ledger.load(self.store, key, self._rules).latches or self._was_released(key):
+            return
+        people = [each for each in latches if each.reason is Reason.KILL]
+        whys = [each.why if each.reason is Reason.KILL else each.reason.value for each in latches]
+        self.tell_of(key, Kill((people or latches)[0].who, _as_before("; ".join(whys))))
+
+    def _was_released(self, key: NodeKey) -> bool:
+        return any(json.loads(line.text)["kind"] == "released" for line in self.store.history(key))
 
     def _read(self, live: Live, version: int) -> None:
         state = ledger.load(self.store, live.key, self._rules)
@@ -391,13 +404,17 @@ class Migration:
             if self._is_away or not any(live.has_untold or live.has_gathered for live in self._nodes.values()):
                 break
         for live in list(self._nodes.values()):
-            live.nowhere.say_what_is_lost()
+            live.log_unsaved()
         with self._writing:
             self._spool.close()
         self._alerts.close(2.0)
         if self._owns_store:
             self.store.close()
         self._is_closed = True
+
+
+def _as_before(why: str) -> str:
+    return why if BEFORE in why else f"{why} ({BEFORE})"
 
 
 def _no_lull() -> None:

@@ -16,13 +16,31 @@ _LEAST = 0.001
 _WINDOW = 1.0
 
 
+class _WorkerTime(threading.local):
+    """Processor time that worker processes spent for this thread, which no clock of this process measures."""
+
+    seconds = 0.0
+
+
+_WORKER_TIME = _WorkerTime()
+
+
+def add_worker_seconds(seconds: float) -> None:
+    _WORKER_TIME.seconds += seconds
+
+
+def take_worker_seconds() -> float:
+    """Return and reset the seconds that workers spent for this thread."""
+    found, _WORKER_TIME.seconds = _WORKER_TIME.seconds, 0.0
+    return found
+
+
 class Admission:
     def __init__(self, cpu_share: float, most_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._share = cpu_share
         self.most_bytes = most_bytes
         """For what waits to be followed."""
-        self._lock = threading.RLock()
-        """A signal handler that calls a node comes here while its thread has it."""
+        self._lock = threading.Lock()
         self._waiting = 0
         self._asked = 0
         self._spent = 0.0
@@ -83,6 +101,6 @@ class Admission:
             tell(self.chance)
 
     def after_fork(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._waiting = 0
         self._draw = random.Random().random

@@ -22,8 +22,7 @@ from typing import Protocol
 from weakref import ref
 
 from vesper.migration.compare.reports import Lost, Report
-from vesper.migration.shadow.admission import Admission
-from vesper.migration.shadow.elsewhere import spent
+from vesper.migration.shadow.admission import Admission, take_worker_seconds
 
 _log = logging.getLogger("vesper.migration")
 _LULL = 0.05
@@ -65,8 +64,8 @@ class Followers:
 
     def _begin(self) -> None:
         self._lock = threading.RLock()
-        """Entered itself, and not by way of `_wanted`: that is Python, and an exception of a signal handler which
-        strikes there would leave it taken. A handler that calls a node comes here while its thread has it."""
+        """Ctrl-C must not leave it held: it is entered in C, not by way of `_wanted`, and `Condition` takes an RLock
+        back in C."""
         self._wanted = threading.Condition(self._lock)
         self._queue: deque[Following] = deque()
         self._thread: threading.Thread | None = None
@@ -108,7 +107,7 @@ class Followers:
                         return
                     self._will_be_woken = True
         finally:
-            if not is_taken:  # also where a signal handler raised
+            if not is_taken:  # also after Ctrl-C
                 self.admission.followed(0.0, following.size)
         if lost:
             following.report(Lost(lost))
@@ -120,15 +119,11 @@ class Followers:
         all the same, and the next one tries again."""
         if self._thread is None:
             thread = threading.Thread(target=self._work, name="vesper-follower", daemon=True)
-            self._thread = thread  # before it starts: who comes here from a signal handler starts no second one
             try:
                 thread.start()
             except RuntimeError:
-                self._thread = None
                 return False
-            except BaseException:
-                self._thread = None  # where it has started all the same, it ends by itself
-                raise
+            self._thread = thread  # a thread that Ctrl-C left unassigned ends by itself
         return True
 
     def _is_woken_at_the_end(self) -> bool:
@@ -162,7 +157,7 @@ class Followers:
                     continue
                 following = self._queue.popleft()
                 self._is_busy = True
-            spent()  # what is of others before this one
+            take_worker_seconds()  # those of earlier work of this thread
             begun = time.thread_time()
             report: Report | None
             try:
@@ -175,7 +170,7 @@ class Followers:
                     following.report(report)
             except Exception:  # noqa: BLE001  # without this thread nothing would be compared any more
                 _log.exception("what a comparison came to could not be reported")
-            self.admission.followed(time.thread_time() - begun + spent(), following.size)
+            self.admission.followed(time.thread_time() - begun + take_worker_seconds(), following.size)
 
     def lull(self) -> None:
         """Waits for a moment in which nobody is served, but not for long."""
@@ -190,7 +185,7 @@ class Followers:
         with self._lock:
             self._awaited += 1
             try:
-                self._wanted.notify_all()  # who put something there may have been interrupted before he said so
+                self._wanted.notify_all()  # Ctrl-C may have come between `put` and its own notification
                 return self._wanted.wait_for(lambda: not self._queue and not self._is_busy, timeout)
             finally:
                 self._awaited -= 1

@@ -43,8 +43,7 @@ class Reservoir:
         """Of paths that are full: below which a fingerprint would be kept."""
 
     def _begin(self) -> None:
-        self._lock = threading.RLock()
-        """A signal handler that calls a node comes here while its thread has it."""
+        self._lock = threading.Lock()
         self._waiting: dict[str, Kept] = {}
         self._count = 0
 
@@ -76,7 +75,7 @@ class Reservoir:
         """Keeps what waits, as far as it belongs to those that are kept; how many waited. Raises `StoreError`: then
         they wait on."""
         with self._lock:
-            offered, count = {path: dict(each) for path, each in list(self._waiting.items())}, self._count
+            offered, count = {path: dict(each) for path, each in self._waiting.items()}, self._count
         if not offered:
             return 0
         wanted = store.transact(self._key, lambda transaction: keep(transaction, offered, now_us))

@@ -1,7 +1,7 @@
 """A process of our own that answers one question at a time over pipes, and never outlives the one that started it.
 
-Both sides write typed JSON with its length in front, never a pickle: what a broken process sends is refused, not run.
-So is what it sends twice: each answer has the number of its question, and nobody is given that of another.
+Both sides write typed JSON with its length in front, never a pickle: decoding executes nothing. A frame that is too
+long, cannot be decoded or has another number than its question ends the child.
 The child has a *life pipe* as well, on which nothing is ever written: the kernel ends the child when the other end
 closes, however its starter died and whatever the child was doing (`live_as_long_as`).
 """
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,13 @@ from weakref import WeakSet
 import vesper
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode
-from vesper.migration.workers.bounds import MAX_ANSWER, what_is_wrong
 
 OUT_OF_MEMORY = 86
 """The status of a child that met its limit on memory in Python; in Rust it aborts."""
 MAX_MESSAGE = 128 << 20
-"""Bytes of a question; an answer has fewer (`bounds`)."""
+"""Bytes of a question."""
+MAX_ANSWER = 64 << 20
+"""Bytes of an answer. The longest text of the language has fewer, however it is escaped."""
 HEADER = struct.Struct(">IQ")
 """The length of a message, and the number of the question."""
 _PART = 1 << 20
@@ -44,6 +46,9 @@ _SAID = "; it said: "
 _PATIENCE = 8
 """A child that neither answers nor computes is waited for so many times as long as one that computes: a machine may be
 busy with others, or stopped."""
+_FIRST_DELAY_SECONDS = 0.1
+_MAX_DELAY_SECONDS = 30.0
+_DEATHS_WINDOW_SECONDS = 600.0
 _CHILDREN: WeakSet[Child] = WeakSet()
 
 
@@ -142,23 +147,21 @@ class Child:
         self._read(HEADER.size, clock)
         length, number = HEADER.unpack_from(self._read_so_far)
         if length > MAX_ANSWER:
-            self.close()
-            raise ChildDied(f"its answer says that it has {length:,} bytes, and {MAX_ANSWER:,} are the most")
+            raise self._malformed(f"it has {length:,} bytes, more than {MAX_ANSWER:,}")
         if number != self._number:
-            self.close()
-            raise ChildDied("its answer is not to the question that it was asked")
+            raise self._malformed("it belongs to another question")
         end = HEADER.size + length
         self._read(end, clock)
         text = bytes(self._read_so_far[HEADER.size : end])
         del self._read_so_far[:end]
-        if (wrong := what_is_wrong(text)) is not None:
-            self.close()
-            raise ChildDied(f"its answer is none: {wrong}")
         try:
-            return decode(text, has_sets=False)
+            return decode(text)
         except JournalError as error:
-            self.close()
-            raise ChildDied(f"its answer is none: {error}") from None
+            raise self._malformed(str(error)) from None
+
+    def _malformed(self, why: str) -> ChildDied:
+        self.close()
+        return ChildDied(f"its answer was malformed, and it was killed: {why}")
 
     def kill(self) -> None:
         """Ends the child, from any thread, and comes back when it is gone. Whoever waits for its answer finds out, and
@@ -272,6 +275,28 @@ class _Clock:
     def is_over(self) -> bool:
         waited = time.monotonic() - self._began
         return waited >= self.seconds * _PATIENCE or (waited >= self.seconds and self.left() <= 0)
+
+
+class Restarts:
+    """When a child that died is started again: after twice the delay each time, and after too many deaths never."""
+
+    def __init__(self, max_deaths: int) -> None:
+        self._max_deaths = max_deaths
+        self._deaths: deque[float] = deque()
+        self._next = 0.0
+        self.is_given_up = False
+
+    def count_death(self) -> None:
+        now = time.monotonic()
+        self._deaths.append(now)
+        while self._deaths[0] < now - _DEATHS_WINDOW_SECONDS:
+            self._deaths.popleft()
+        self._next = now + min(_MAX_DELAY_SECONDS, _FIRST_DELAY_SECONDS * 2 ** (len(self._deaths) - 1))
+        self.is_given_up = self.is_given_up or len(self._deaths) > self._max_deaths
+
+    def delay(self) -> float | None:
+        """Seconds until a child may be started; None where none may."""
+        return None if self.is_given_up else max(0.0, self._next - time.monotonic())
 
 
 def _computed(pid: int) -> float:

@@ -30,13 +30,12 @@ from vesper.engines.outcome import Outcome
 from vesper.engines.path import conditions_of, conditions_of_marks
 from vesper.language.ir.nodes import Call, Expression, Field, Literal, Logical, Node, Now, Ref
 from vesper.migration.compare.comparator import Incomparable, Same
-from vesper.migration.compare.reports import Difference, Disagreement, Fault, Lost, Report
+from vesper.migration.compare.reports import Difference, Disagreement, Fault, Lost, PartAgreed, Report
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.state import Enumerated
 from vesper.migration.shadow.guarded_direct import Broke, DirectSide, Trail
 from vesper.migration.statistics.evidence import MAX_ENUMERATED
 from vesper.migration.workers.rerun import Pair
-from vesper.migration.workers.shown import PartAgreed, word_of
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 from vesper.values.types import BOOLEAN, INTEGER, Enum, OptionalOf, Record, Type
 
@@ -278,27 +277,23 @@ def _of_two(pick: Callable[[int, int], int], one: int | None, other: int | None)
 
 
 def run_part(pair: Pair, domain: Domain, start: int, count: int, key: bytes) -> Report:
-    """Runs so many inputs, from this number on, on both engines; `PartAgreed` where every single one agreed. The first
-    that did not is what comes back. Python is traced and the direct engine runs as it serves callers: outcomes are
-    compared, and the ways that conditions went."""
-    words = bytearray()
+    """Run `count` inputs from `start` on both engines. Returns `PartAgreed`, or the report of the first input on which
+    they do not agree. Python is traced and the direct engine runs as it serves callers: outcomes are compared, and the
+    ways that conditions went."""
+    ran = 0
     inputs: Iterator[dict[str, object]] = map(domain.at, range(start, min(start + count, domain.size)))
     for each in chain(domain.refused() if start == 0 else (), inputs):
         found = _run(pair, each, key)
         if found is not None:
             return found
-        words += word_of(each)
-    return PartAgreed.on(bytes(words))
+        ran += 1
+    return PartAgreed.on(ran)
 
 
-def _is_shown(domain: Domain, start: int, count: int, report: Report | None) -> bool:
-    """Whether it says that those inputs were run, and were the same: that nothing is said against it is not enough."""
-    refused = list(domain.refused()) if start == 0 else []
-
-    def at(place: int) -> object:
-        return refused[place] if place < len(refused) else domain.at(start + place - len(refused))
-
-    return isinstance(report, PartAgreed) and report.is_of(len(refused) + min(count, domain.size - start), at)
+def _has_agreed(domain: Domain, start: int, count: int, report: Report | None) -> bool:
+    """Whether both engines agreed on every input of the part. The absence of a difference is not enough."""
+    refused = sum(1 for _ in domain.refused()) if start == 0 else 0
+    return isinstance(report, PartAgreed) and report.count == refused + min(count, domain.size - start)
 
 
 def _run(pair: Pair, inputs: dict[str, object], key: bytes) -> Report | None:
@@ -331,8 +326,8 @@ def _disagreement(side: DirectSide, how: Difference, transcript: Transcript, out
 
 
 RunPart: TypeAlias = Callable[[int, int], Report | None]
-"""Runs so many inputs from a number on: here (`run_part`), or in the helper process. Only `PartAgreed` on these very
-inputs is agreement."""
+"""Runs a number of inputs from a position on: here (`run_part`), or in the helper process. Only `PartAgreed` on all of
+them is agreement."""
 
 
 def enumerate_all(
@@ -356,8 +351,8 @@ def enumerate_all(
             return report
         if isinstance(report, Lost):
             return report
-        if not _is_shown(domain, done, PART, report):
-            return Lost("nobody says that these inputs were run on both engines")
+        if not _has_agreed(domain, done, PART, report):
+            return Lost("the report does not cover all inputs of the part")
         done = min(done + PART, domain.size)
         position.write(epoch, domain.size, done)
     progress(done, domain.size)

@@ -1,22 +1,44 @@
-"""An execution of the direct engine in another process, a step at a time."""
+"""An execution of the direct engine in a worker, one step at a time."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vesper.engines.engine import Blocked, Completion, Done, Observer, Request
+from vesper.engines.engine import Blocked, Completion, Done, Marks, Observer, Request
+from vesper.engines.outcome import Outcome
 from vesper.migration.workers import wire_values as packed
-from vesper.migration.workers.asking import MISUSE, completing, fingerprint_of, outcome_of
+from vesper.migration.workers.asking import Misuse, decode_outcome, encode_advance
 from vesper.migration.workers.worker_lease import Held
 
 if TYPE_CHECKING:
     from vesper.migration.workers.isolation import IsolatedProgram
 
 
+class _Answer(NamedTuple):
+    """One decoded answer of a worker."""
+
+    step: Request | Outcome
+    marks: Marks
+    path: bytes | None
+    fingerprint: int | None
+    recorded_paths: tuple[bytes, ...]
+    """The path at each request that the worker answered from the script."""
+
+    @staticmethod
+    def decode(answer: Mapping[str, Any]) -> _Answer:
+        return _Answer(
+            packed.unpack_request(answer["request"]) if "request" in answer else decode_outcome(answer),
+            packed.unpack_marks(answer.get("marks", ())),
+            bytes.fromhex(answer["path"]) if "path" in answer else None,
+            answer.get("fingerprint"),
+            tuple(map(bytes.fromhex, answer.get("paths", ()))),
+        )
+
+
 class IsolatedExecution:
-    """One run in another process, which is given back when it ends, or when nobody has this object any more."""
+    """One run in a worker, which is released when the run ends or when this object is collected."""
 
     def __init__(
         self,
@@ -24,15 +46,15 @@ class IsolatedExecution:
         start: bytes,
         program: IsolatedProgram,
         observe: Observer | None,
-        script: Sequence[tuple[Request, str]] = (),
+        script: Sequence[Request] = (),
     ) -> None:
-        """`script`: the requests that it will be given the answers to, each with what it asks for."""
+        """`script`: the recorded requests whose answers the worker was given beforehand."""
         self._held = held
         self._script = script
         self._ready: deque[tuple[Request, bytes]] = deque()
-        """Requests of the script that the other process has asked for, to the letter, and was answered already."""
-        self._last: Mapping[str, Any] | None = None
-        """What it came to after those."""
+        """Requests of the script that the worker made and answered itself, each with the path at it."""
+        self._last: _Answer | None = None
+        """The step after those."""
         self._start: bytes | None = start
         self._program = program
         self._observe = observe
@@ -43,64 +65,43 @@ class IsolatedExecution:
         if len(completions) > 1 or (completions and self._start is not None):
             raise ValueError("an execution is advanced with the completion of the one request that it waits for")
         try:
-            return self._advanced(completions)
-        except _Misuse as error:
-            raise error.as_raised from None  # it is as it was
+            return self._advance(completions)
+        except Misuse as misuse:
+            raise misuse.error from None  # the execution is unchanged
         except BaseException:
-            # Not only when nobody has this object any more: who catches what is raised has it with that.
+            # The traceback of the exception keeps this object alive, and with it the worker.
             self._held.release()
             raise
 
-    def _advanced(self, completions: Sequence[Completion]) -> Blocked | Done:
+    def _advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         if self._start is not None:
-            question, self._start = self._start, None
-            self._last = self._held.ask(question, self._program)
-            self._ready.extend(self._scripted(self._last.get("paths", ())))
+            start, self._start = self._start, None
+            self._last = self._held.ask(start, self._program, _Answer.decode)
+            self._ready.extend(zip(self._script, self._last.recorded_paths, strict=False))
         if self._ready:
             request, self._path = self._ready.popleft()
             return Blocked((request,))
         answer, self._last = self._last, None
         if answer is None:
-            answer = self._held.ask(completing(completions), self._program)
-        if "raised" in answer:
-            raise _Misuse(answer)
-        if "path" in answer:
-            self._path = self._program.way(answer["path"])
-        self._fingerprint = fingerprint_of(answer, self._fingerprint)
-        marks = packed.unpack_marks(answer.get("marks", ()))
-        step = packed.unpack_request(answer["request"]) if "request" in answer else outcome_of(answer)
-        for index, value in marks:
+            answer = self._held.ask(encode_advance(completions), self._program, _Answer.decode)
+        self._path = self._path if answer.path is None else answer.path
+        self._fingerprint = self._fingerprint if answer.fingerprint is None else answer.fingerprint
+        for index, value in answer.marks:
             self._marks.append((index, value))
             if self._observe is not None:
                 self._observe(index, value)
-        if isinstance(step, Request):
-            return Blocked((step,))
+        if isinstance(answer.step, Request):
+            return Blocked((answer.step,))
         self._held.release()
-        return Done(step, tuple(self._marks))
-
-    def _scripted(self, paths: Sequence[Any]) -> Iterator[tuple[Request, bytes]]:
-        """The requests that it says it has asked for. It was not told what they ask for: who has not asked for it
-        cannot say it."""
-        for (request, letters), (asked, path) in zip(self._script, paths, strict=False):
-            if asked != letters:
-                raise ValueError("it says that it asked for what it did not ask for")
-            yield request, self._program.way(path)
+        return Done(answer.step, tuple(self._marks))
 
     def path(self) -> bytes:
-        """The points that were passed so far, as far as the other process said."""
+        """The points passed so far, up to the last answer."""
         return self._path
 
     def fingerprint(self) -> int:
         return self._fingerprint
 
     def close(self) -> None:
-        """It goes on no more."""
+        """Release the worker without ending the run."""
         self._held.release()
-
-
-class _Misuse(Exception):
-    """The program was called wrongly."""
-
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        super().__init__()
-        self.as_raised = MISUSE[answer["raised"]](answer["message"])

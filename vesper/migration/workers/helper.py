@@ -30,10 +30,8 @@ from vesper.host.host import definition_of
 from vesper.migration.compare.reports import Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.workers import wire_values as packed
-from vesper.migration.workers.child import MAX_MESSAGE, Child, ChildDied, ChildLate
-from vesper.migration.workers.restarts import Restarts
-from vesper.migration.workers.shown import shown
-from vesper.migration.workers.wire_values import MOST_PROGRAMS
+from vesper.migration.workers.child import MAX_MESSAGE, Child, ChildDied, ChildLate, Restarts
+from vesper.migration.workers.wire_values import MAX_PROGRAMS
 
 _log = logging.getLogger("vesper.migration")
 _MOST_DEATHS = 10
@@ -100,8 +98,8 @@ class Helper:
 
     def _begin_afresh(self) -> None:
         self._lock = threading.RLock()
-        """Entered itself: an exception of a signal handler that strikes in `_changed`, which is Python, would leave it
-        taken. A handler that calls a node comes here while its thread has it."""
+        """Ctrl-C must not leave it held: it is entered in C, not by way of `_changed`, and `Condition` takes an RLock
+        back in C."""
         self._changed = threading.Condition(self._lock)
         self._tasks: deque[_Task] = deque()
         self._bytes = 0
@@ -188,15 +186,11 @@ class Helper:
                 return None
             if self._thread is None:
                 thread = threading.Thread(target=self._work, name="vesper-helper", daemon=True)
-                self._thread = thread  # before it starts: who comes here from a signal handler starts no second one
                 try:
                     thread.start()
                 except RuntimeError:  # the system has no more of them; the next task tries again
-                    self._thread = None
                     return None
-                except BaseException:
-                    self._thread = None  # where it has started all the same, it ends by itself
-                    raise
+                self._thread = thread  # a thread that Ctrl-C left unassigned ends by itself
             self._tasks.append(task)
             self._bytes += size
             self._changed.notify_all()
@@ -217,7 +211,7 @@ class Helper:
         """The next task, when there is a child for it; None where there is no more to do."""
         with self._lock:
             while not self._is_closed:
-                wait = self._restarts.wait() if self._child is None else 0.0
+                wait = self._restarts.delay() if self._child is None else 0.0
                 if wait is None:
                     return None
                 if self._tasks and wait == 0:
@@ -232,32 +226,29 @@ class Helper:
         try:
             child = self._started()
             if task.known.name not in self._loaded:
-                if len(self._loaded) >= MOST_PROGRAMS:
+                if len(self._loaded) >= MAX_PROGRAMS:
                     self._loaded.clear()
-                if self._ask(child, task.known.load, _LOAD_SECONDS) != {"loaded": True}:
-                    raise ValueError("the node was not loaded")
+                self._ask(child, task.known.load, _LOAD_SECONDS)
                 self._loaded.add(task.known.name)
-            report = packed.unpack_report(self._ask(child, task.question, self._seconds)["report"])
-            return shown(report, task.transcript)
+            return packed.unpack_report(self._ask(child, task.question, self._seconds)["report"])
         except _CouldNot as error:
             return Lost(f"the helper process could not do it: {error}")
         except ChildDied as error:
             return self._died(error, task)
-        except Exception as error:  # noqa: BLE001  # whoever waits for the answer would wait for ever
+        except Exception as error:  # noqa: BLE001  # a malformed answer; the future must be resolved all the same
             self._drop()
-            return Lost(f"the helper process answered what is no answer: {type(error).__name__}")
+            return Lost(f"the helper process sent a malformed answer: {type(error).__name__}")
 
     def _ask(self, child: Child, question: bytes, seconds: float) -> Mapping[str, Any]:
         self._is_on_direct = False
         child.send(question)
-        said = child.receive(seconds)
-        if said == {"on": "direct"}:  # once: who says so again has no answer, and gets no more time for it
+        answer: Mapping[str, Any] = child.receive(seconds)
+        if answer == {"on": "direct"}:
             self._is_on_direct = True
-            said = child.receive(seconds)
-        if "raised" in said or "unfit" in said:
-            raise _CouldNot(said["raised"] if "raised" in said else said["unfit"])
-        found: Mapping[str, Any] = said
-        return found
+            answer = child.receive(seconds)
+        if "raised" in answer or "unfit" in answer:
+            raise _CouldNot(answer["raised"] if "raised" in answer else answer["unfit"])
+        return answer
 
     def _started(self) -> Child:
         if self._child is None:
@@ -280,7 +271,7 @@ class Helper:
     def _drop(self) -> None:
         with self._lock:
             child, self._child = self._child, None
-            self._restarts.died()
+            self._restarts.count_death()
         if child is not None:
             child.close()
 

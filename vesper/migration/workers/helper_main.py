@@ -20,7 +20,7 @@ from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.enumeration import domain_of, run_part
 from vesper.migration.workers.rerun import Pair, rerun
 from vesper.migration.workers.serving import bound, live_as_long_as, serve
-from vesper.migration.workers.wire_values import MOST_PROGRAMS
+from vesper.migration.workers.wire_values import MAX_PROGRAMS
 
 
 class HelpingWorker:
@@ -43,7 +43,7 @@ class HelpingWorker:
     def _answer(self, question: Mapping[str, Any], before_direct: Callable[[], None]) -> object:
         match question["do"]:
             case "load":
-                if len(self._pairs) >= MOST_PROGRAMS:
+                if len(self._pairs) >= MAX_PROGRAMS:
                     self._pairs.clear()
                 compiled = compiled_from(packed.unpack_definition(question["definition"]))
                 tolerances = [Tolerance(*each) for each in question["tolerances"]]

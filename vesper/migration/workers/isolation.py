@@ -16,12 +16,12 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
@@ -31,21 +31,19 @@ from vesper.engines.outcome import Outcome
 from vesper.engines.path import Pathed, Point
 from vesper.migration.compare.transcript import Exchange
 from vesper.migration.workers import wire_values as packed
-from vesper.migration.workers.asking import Busy, Unavailable, fingerprint_of, outcome_of, point_of, question
-from vesper.migration.workers.child import Child, ChildDied
+from vesper.migration.workers.asking import Busy, Misuse, Unavailable, decode_outcome, encode_run
+from vesper.migration.workers.child import Child, ChildDied, Restarts
 from vesper.migration.workers.execution import IsolatedExecution
-from vesper.migration.workers.restarts import Restarts
-from vesper.migration.workers.worker_lease import Held, Raised, Worker
-from vesper.migration.workers.worker_main import MOST_PROGRAMS
+from vesper.migration.workers.worker_lease import Held, LoadError, Worker
+from vesper.migration.workers.worker_main import MAX_PROGRAMS
 
 _log = logging.getLogger("vesper.migration")
 _HELLO_SECONDS = 20.0
 _MOST_DEATHS = 10
-_WORD = 8
-"""Points are told in whole words of so many bytes."""
 _PATIENCE = 1.5
 """An engine that heeds its limit on time ends by itself; one that does not is killed after half as long again."""
 _ALL: WeakSet[Workers] = WeakSet()
+T = TypeVar("T")
 
 
 class Workers:
@@ -75,7 +73,7 @@ class Workers:
         _ALL.add(self)
 
     def _begin_afresh(self) -> None:
-        self._lock = threading.RLock()  # a signal handler that calls a node comes here while its thread has it
+        self._lock = threading.Lock()
         self._idle: SimpleQueue[Worker] = SimpleQueue()
         self._all: set[Worker] = set()
         self._starting = 0
@@ -109,10 +107,9 @@ class Workers:
             return [each.child.pid for each in self._all]
 
     def take(self, into: list[Worker]) -> None:
-        """Puts a worker that nobody else has into a list of the caller's, at once. Raises `Busy`.
+        """Move an idle worker into a list of the caller, without waiting. Raises `Busy`.
 
-        All of it happens in C, where no signal handler runs: one that raised before the caller has the worker would
-        leave it to nobody."""
+        The move happens in C, where Ctrl-C cannot come between: the worker would have no owner."""
         while True:
             try:
                 into.extend(islice(iter(self._idle.get_nowait, None), 1))
@@ -125,16 +122,16 @@ class Workers:
         raise Busy(self._start_another())
 
     def give_back(self, taken: list[Worker]) -> None:
-        """Empties the list, in C as well. May be called from a finaliser: takes no lock."""
-        with suppress(IndexError):  # a signal handler, or another thread, has given it back in this moment
+        """Move the worker back, in C as well. May be called from a finaliser: takes no lock."""
+        with suppress(IndexError):  # another thread has given it back meanwhile
             deque(map(self._idle.put, islice(iter(taken.pop, None), len(taken))), maxlen=0)
         if self.is_closed:  # whoever closed them may have looked before
             self._close_idle()
 
     def abandon(self, worker: Worker) -> None:
-        """Ends one that somebody asked and did not listen to. No fault of the engine, and a death all the same: who
-        does so for ever would have processes started for ever."""
-        self._drop(worker, "nobody waited for its answer")
+        """End a worker whose answer is not awaited any more. No fault of the engine, but it counts as a death: a caller
+        that is interrupted again and again must not start processes without end."""
+        self._drop(worker, "its answer was not awaited")
 
     def died(self, worker: Worker, why: str) -> None:
         self._drop(worker, why)
@@ -166,7 +163,7 @@ class Workers:
             was_known = worker in self._all
             self._all.discard(worker)
             if was_known:
-                self._restarts.died()
+                self._restarts.count_death()
             is_given_up = self._restarts.is_given_up
         worker.child.close()
         if was_known:
@@ -183,7 +180,7 @@ class Workers:
         with self._lock:
             if self.is_closed:
                 return "the workers were closed"
-            wait = self._restarts.wait()
+            wait = self._restarts.delay()
             if wait is None:
                 return "too many processes of the direct engine died: no more are started"
             if len(self._all) + self._starting >= self.size:
@@ -212,7 +209,7 @@ class Workers:
         with self._lock:
             self._starting -= 1
             if worker is None:
-                self._restarts.died()
+                self._restarts.count_death()
                 return
             if not self.is_closed:
                 self._all.add(worker)
@@ -236,6 +233,10 @@ os.register_at_fork(after_in_child=_after_fork)
 atexit.register(_at_exit)
 
 
+def _decode_pathed(answer: Mapping[str, Any]) -> Pathed:
+    return Pathed(decode_outcome(answer), bytes.fromhex(answer.get("path", "")), answer.get("fingerprint", 0))
+
+
 class IsolatedProgram:
     """A node on the direct engine in another process."""
 
@@ -253,23 +254,18 @@ class IsolatedProgram:
         )
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        return outcome_of(self._asked(question("call", self.semantic_hash, inputs, now, limits)))
+        return self._ask(encode_run("call", self.semantic_hash, inputs, now, limits), decode_outcome)
 
     def call_pathed(
         self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
     ) -> Pathed:
-        """As `DirectProgram.call_pathed`; of a fault there is no path."""
-        answer = self._asked(question("call", self.semantic_hash, inputs, now, limits, key))
-        return Pathed(outcome_of(answer), self.way(answer.get("path", "")), fingerprint_of(answer, 0))
+        """As `DirectProgram.call_pathed`; a fault has no path."""
+        return self._ask(encode_run("call", self.semantic_hash, inputs, now, limits, key), _decode_pathed)
 
     def points(self) -> tuple[Point, ...]:
-        """Known from the first execution on; before it a worker is asked, which may be `Busy`."""
+        """Known from the first execution on; before it a worker loads the node. Raises `Busy`."""
         if self._points is None:
-            held = Held(self._workers)
-            try:
-                held.load(self)
-            finally:
-                held.release()
+            self._ask(None, lambda _: None)
         if self._points is None:
             raise Unavailable("the direct engine does not load the node")
         return self._points
@@ -282,14 +278,14 @@ class IsolatedProgram:
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> IsolatedExecution:
-        to_do = question("start", self.semantic_hash, inputs, now, limits, is_traced=is_traced)
-        return IsolatedExecution(Held(self._workers), to_do, self, observe)
+        start = encode_run("start", self.semantic_hash, inputs, now, limits, is_traced=is_traced)
+        return IsolatedExecution(Held(self._workers), start, self, observe)
 
     def start_pathed(
         self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
     ) -> IsolatedExecution:
-        to_do = question("start", self.semantic_hash, inputs, now, limits, key)
-        return IsolatedExecution(Held(self._workers), to_do, self, None)
+        start = encode_run("start", self.semantic_hash, inputs, now, limits, key)
+        return IsolatedExecution(Held(self._workers), start, self, None)
 
     def start_scripted(
         self,
@@ -299,39 +295,32 @@ class IsolatedProgram:
         limits: Limits | None,
         exchanges: Sequence[Exchange],
     ) -> IsolatedExecution:
-        """An execution that will be advanced with these answers. One message holds them all: each that goes to another
-        process and back costs as much as a step."""
+        """Start an execution that will be advanced with these answers. One message holds them all: each round trip to
+        a worker costs as much as a step."""
         try:
-            asked = [packed.asked_for(each.request) for each in exchanges]
-            told = [packed.pack_answered(each, letters) for each, letters in zip(exchanges, asked, strict=True)]
+            recorded = list(map(packed.pack_recorded, exchanges))
         except packed.Unsendable as error:
             raise Unavailable(str(error)) from None
-        to_do = question("script", self.semantic_hash, inputs, now, limits, key, exchanges=told)
-        script = [(each.request, letters) for each, letters in zip(exchanges, asked, strict=True)]
-        return IsolatedExecution(Held(self._workers), to_do, self, None, script)
+        start = encode_run("script", self.semantic_hash, inputs, now, limits, key, exchanges=recorded)
+        return IsolatedExecution(Held(self._workers), start, self, None, [each.request for each in exchanges])
 
-    def way(self, told: str) -> bytes:
-        """The points that were passed. Raises for what says no such thing."""
-        path = bytes.fromhex(told)
-        if self._points is not None and len(path) > _WORD * -(-len(self._points) // (8 * _WORD)):
-            raise ValueError("a path of more points than the node has")
-        return path
-
-    def _asked(self, to_do: bytes) -> Mapping[str, Any]:
+    def _ask(self, question: bytes | None, decode: Callable[[Mapping[str, Any]], T]) -> T:
         held = Held(self._workers)
         try:
-            return held.ask(to_do, self)
+            return held.ask(question, self, decode)
+        except Misuse as misuse:
+            raise misuse.error from None
         finally:
             held.release()
 
     def load_on(self, worker: Worker, seconds: float) -> None:
-        """Gives the node to a worker that does not have it."""
+        """Load the node on a worker that does not have it. Raises `LoadError`."""
         if self.semantic_hash not in worker.loaded:
             answer = worker.child.ask(self._load, seconds)
             if "raised" in answer:
-                raise Raised(answer)
-            points = tuple(map(point_of, answer["points"]))
-            if len(worker.loaded) >= MOST_PROGRAMS:
+                raise LoadError(answer)
+            points = tuple(Point(*each) for each in answer["points"])
+            if len(worker.loaded) >= MAX_PROGRAMS:
                 worker.loaded.clear()
             worker.loaded[self.semantic_hash] = points
         self._points = worker.loaded[self.semantic_hash]

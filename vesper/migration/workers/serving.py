@@ -17,8 +17,7 @@ from typing import Any
 
 from vesper.journal.errors import TooLarge
 from vesper.journal.typed_json import decode, encode_text
-from vesper.migration.workers.bounds import what_is_wrong
-from vesper.migration.workers.child import HEADER, OUT_OF_MEMORY
+from vesper.migration.workers.child import HEADER, MAX_ANSWER, OUT_OF_MEMORY
 
 _MIB = 1 << 20
 _MOST_SAID = _MIB
@@ -86,13 +85,15 @@ def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
 
 
 def _fitting(value: object) -> bytes:
-    """What is larger than anybody reads is not said: that it is, is no fault of an engine."""
+    """Encode an answer. One over the limit is replaced by a notice: its size is no fault of the engine."""
     try:
         text = encode_text(value).encode()
-        wrong = what_is_wrong(text)
+        if len(text) <= MAX_ANSWER:
+            return text
+        unfit = f"it has {len(text):,} bytes, more than {MAX_ANSWER:,}"
     except TooLarge as error:
-        text, wrong = b"", str(error)
-    return text if wrong is None else encode_text({"unfit": wrong}).encode()
+        unfit = str(error)
+    return encode_text({"unfit": unfit}).encode()
 
 
 def _read(file: int, count: int) -> bytes | None:

@@ -1,90 +1,100 @@
-"""A worker while somebody has it."""
+"""A worker while one execution holds it."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vesper.engines.path import Point
-from vesper.migration.shadow import elsewhere
-from vesper.migration.workers.asking import MISUSE, Unavailable, computed
+from vesper.migration.shadow.admission import add_worker_seconds
+from vesper.migration.workers.asking import MISUSE, Misuse, Unavailable
 from vesper.migration.workers.child import Child, ChildDied
 
 if TYPE_CHECKING:
     from vesper.migration.workers.isolation import IsolatedProgram, Workers
 
+T = TypeVar("T")
+
 
 class Worker:
-    """A child, with what is known of it."""
+    """A child process and the programs that it has loaded."""
 
     def __init__(self, child: Child) -> None:
         self.child = child
         self.loaded: dict[str, tuple[Point, ...]] = {}
-        """The programs that it has, and the points of each."""
+        """The points of each loaded program, by its hash."""
 
 
-class Raised(Exception):
-    """A worker does not take a node."""
+class LoadError(Exception):
+    """The direct engine refuses to load a node."""
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         super().__init__(f"{answer['raised']}: {answer['message']}")
-        self.answer = answer
 
 
 class Held:
-    """A worker while an execution has it. It is given back when nobody has this object any more, at the latest."""
+    """A lease on a worker. It ends with `release`, or when this object is collected."""
 
     def __init__(self, workers: Workers) -> None:
         self._taken: list[Worker] = []
-        """At most one. In a list, because it can get there and away without a moment in which nobody has it."""
+        """At most one worker. A list lets it move between owners in one step, which Ctrl-C cannot split."""
         self._workers = workers
         self._pid = os.getpid()
         workers.take(self._taken)
 
     def __del__(self) -> None:
-        if hasattr(self, "_pid"):  # else it was struck before it took anything
+        if hasattr(self, "_pid"):  # else Ctrl-C came before it took anything
             self.release()
 
-    def ask(self, question: bytes, program: IsolatedProgram) -> Mapping[str, Any]:
-        """The answer; where the worker died or did not come back, one that says so as a fault of the engine."""
-        return self._asked(question, program)
+    def ask(self, question: bytes | None, program: IsolatedProgram, decode: Callable[[Mapping[str, Any]], T]) -> T:
+        """Return the decoded answer. A worker that dies or is late answers with a fault of the engine.
 
-    def load(self, program: IsolatedProgram) -> None:
-        """Only gives the node to the worker."""
-        self._asked(None, program)
-
-    def _asked(self, question: bytes | None, program: IsolatedProgram) -> Mapping[str, Any]:
-        if not self._taken or self._pid != os.getpid():
-            raise Unavailable("the execution has no process: it has ended, or this process was forked meanwhile")
-        (worker,) = self._taken
+        Without a question the node is loaded, and the answer is empty. A worker whose answer cannot be decoded is
+        killed, and the error of decoding is raised. Raises `Misuse` and `Unavailable`."""
+        worker = self._worker()
         try:
             program.load_on(worker, self._workers.patience)
             if question is None:
-                return {}
+                return decode({})
             began = time.monotonic()
             answer: Mapping[str, Any] = worker.child.ask(question, self._workers.patience)
+            if "unfit" in answer:
+                add_worker_seconds(time.monotonic() - began)  # the answer that had its own measurement was too large
+                raise Unavailable(f"the answer of the direct engine cannot be sent: {answer['unfit']}")
+            add_worker_seconds(answer["cpu"] / 1_000_000)
+            if "raised" not in answer:
+                return decode(answer)
+            if answer["raised"] in MISUSE:
+                raise Misuse(answer)
+            return decode({"fault": f"{answer['raised']}: {answer['message']}"})
+        except (Unavailable, Misuse):
+            raise
         except ChildDied as error:
-            self._workers.died(worker, error.how)
-            self._taken.clear()
-            if self._workers.is_closed:  # by us, and no fault of the engine
+            self._discard(worker, error.how)
+            if self._workers.is_closed:  # by this process, and no fault of the engine
                 raise Unavailable("the processes of the direct engine were closed") from None
-            return {"fault": f"the process of the direct engine is gone: {error}"}
-        except Raised as error:
-            return {"fault": f"the direct engine does not load the node: {error}"}
+            return decode({"fault": f"the process of the direct engine is gone: {error}"})
+        except LoadError as error:
+            return decode({"fault": f"the direct engine does not load the node: {error}"})
+        except Exception as error:
+            self._discard(worker, f"its answer was malformed: {type(error).__name__}")
+            raise
         except BaseException:
-            # Whoever has the worker next would be given the answer to this question.
+            # The next holder of the worker would receive the answer to this question.
             self._taken.clear()
             self._workers.abandon(worker)
             raise
-        if "unfit" in answer:
-            elsewhere.spend(time.monotonic() - began)  # it does not say of how much
-            raise Unavailable(f"what the direct engine came to cannot be sent: {answer['unfit']}")
-        elsewhere.spend(computed(answer, time.monotonic() - began))
-        if "raised" in answer and answer["raised"] not in MISUSE:
-            return {"fault": f"{answer['raised']}: {answer['message']}"}
-        return answer
+
+    def _worker(self) -> Worker:
+        if not self._taken or self._pid != os.getpid():
+            raise Unavailable("the execution has no process: it has ended, or this process was forked meanwhile")
+        return self._taken[0]
+
+    def _discard(self, worker: Worker, why: str) -> None:
+        self._workers.died(worker, why)
+        self._taken.clear()
 
     def release(self) -> None:
         if self._pid == os.getpid():

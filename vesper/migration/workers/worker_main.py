@@ -16,17 +16,16 @@ from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
 from vesper.migration.workers.serving import bound, live_as_long_as, serve
 from vesper.migration.workers.wire_values import (
     Unsendable,
-    asked_for,
-    known_by,
     pack_marks,
     pack_outcome,
     pack_request,
+    request_digest,
     unpack,
     unpack_completion,
 )
 from vesper.values.model import Value
 
-MOST_PROGRAMS = 256
+MAX_PROGRAMS = 256
 _MEASURED = frozenset({"call", "start", "script", "advance"})
 
 
@@ -66,7 +65,7 @@ class Worker:
                 return {"hello": True}
             case "load":
                 program = self.load(question["ir"], question["callees"])
-                if len(self._programs) >= MOST_PROGRAMS:  # after it: who asked forgets only where this went well
+                if len(self._programs) >= MAX_PROGRAMS:  # after loading: the other side clears its own only then
                     self._programs.clear()
                 self._programs[question["program"]] = program
                 return {"points": [[each.kind, each.expression, each.outcome] for each in program.points()]}
@@ -105,23 +104,22 @@ class Worker:
         return self._step(execution.advance(()))
 
     def _script(self, question: Mapping[str, Any]) -> dict[str, object]:
-        """The execution on the records of another: as far as it asks for the very same, in one answer.
+        """Run an execution on the records of another, in one answer as far as its requests are the recorded ones.
 
-        From the first request that is not the same to the letter it is an execution as any other: whoever asked
-        judges whether that is a difference, and goes on with `advance`."""
+        From the first other request on it is an execution as any other: the asking side compares that request, and
+        goes on with `advance`."""
         self._marks = []
         program, (inputs, now, limits) = self._program(question), _arguments(question)
         self._has_path = True
         self._execution = program.start_pathed(inputs, question["key"], now, limits)
         step, paths = self._execution.advance(()), []
-        for known, value, failure in question["exchanges"]:
+        for digest, value, failure in question["exchanges"]:
             if not isinstance(step, Blocked):
                 break
             (request,) = step.requests
-            asked = _asked(request)
-            if asked is None or known_by(asked) != known:
+            if _digest(request) != digest:
                 break
-            paths.append([asked, self._execution.path().hex()])
+            paths.append(self._execution.path().hex())
             step = self._execution.advance((Completion(request.id, unpack(value), failure),))
         return {"paths": paths, **self._step(step)}
 
@@ -129,21 +127,21 @@ class Worker:
         self._marks.append((index, value))
 
     def _step(self, step: Blocked | Done) -> dict[str, object]:
-        said: dict[str, object] = {"marks": pack_marks(tuple(self._marks))}
+        answer: dict[str, object] = {"marks": pack_marks(tuple(self._marks))}
         self._marks = []
         if self._has_path:
-            said |= {"path": self._execution.path().hex(), "fingerprint": self._execution.fingerprint()}
+            answer |= {"path": self._execution.path().hex(), "fingerprint": self._execution.fingerprint()}
         if isinstance(step, Blocked):
             (request,) = step.requests
-            return {**said, "request": pack_request(request)}
+            return {**answer, "request": pack_request(request)}
         self._execution = None
-        return {**said, "outcome": pack_outcome(step.outcome)}
+        return {**answer, "outcome": pack_outcome(step.outcome)}
 
 
-def _asked(request: Request) -> str | None:
-    """None where no text says so."""
+def _digest(request: Request) -> str | None:
+    """Hash a request; None where it cannot be encoded."""
     try:
-        return asked_for(request)
+        return request_digest(request)
     except Unsendable:
         return None
 

@@ -77,7 +77,7 @@ def simpler_values(value: object, members: tuple[str, ...] = ()) -> Iterator[obj
         case str():
             yield from (each for each in _simpler_strings(value) if _text_size(each) < _text_size(value))
         case list():
-            yield from _simpler_lists(value)
+            yield from simpler_lists(value, simpler_values)
         case dict():
             for key, part in value.items():
                 yield {each: found for each, found in value.items() if each != key}
@@ -86,8 +86,8 @@ def simpler_values(value: object, members: tuple[str, ...] = ()) -> Iterator[obj
             yield from (value - {member} for member in sorted(value, key=repr))
 
 
-def _simpler_lists(value: list[object]) -> Iterator[list[object]]:
-    """Nothing, half of it, all but one, and then the same with one item simpler."""
+def simpler_lists(value: list[object], simpler_items: Callable[[object], Iterator[object]]) -> Iterator[list[object]]:
+    """Yield the empty list, each half, then for each item the list without it and with it simpler."""
     if value:
         yield []
     if len(value) > 1:
@@ -95,7 +95,7 @@ def _simpler_lists(value: list[object]) -> Iterator[list[object]]:
         yield value[len(value) // 2 :]
     for index, item in enumerate(value):
         yield value[:index] + value[index + 1 :]
-        yield from ([*value[:index], simpler, *value[index + 1 :]] for simpler in simpler_values(item))
+        yield from ([*value[:index], simpler, *value[index + 1 :]] for simpler in simpler_items(item))
 
 
 def _float_size(number: float) -> tuple[int, float, int]:

@@ -1,17 +1,14 @@
-"""Signal handlers that raise, call nodes or close what they struck; forks while something closes. Whatever moment they
-choose, no lock stays taken, nobody waits for himself, and what was found is not forgotten."""
+"""Ctrl-C at any moment, and forks while something closes: no lock stays held, and no evidence is lost."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.striking import SOON, is_free, strike, strikes, within
+from tests.support.striking import SOON, is_free, strikes, within
 from tests.support.waiting import eventually
 from tests.unit.journal.helpers import in_child
 from tests.unit.migration.router.test_background_checks import SWITCH, made
@@ -22,10 +19,9 @@ from vesper.config.migration import MigrationSettings
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement, Fault, Lost, Report
 from vesper.migration.control.modes import Mode
-from vesper.migration.control.state import Settings, State
 from vesper.migration.router import node_state as live_module
 from vesper.migration.router.background_checks import Tending
-from vesper.migration.router.node_state import Live, Local
+from vesper.migration.router.node_state import Live
 from vesper.migration.router.store_sync import Migration
 from vesper.migration.shadow.admission import Admission
 from vesper.migration.shadow.shadow_queue import Followers, Following
@@ -48,26 +44,7 @@ def a_live(spooled: list[Batch] | None = None) -> Live:
     return Live(KEY, compiled(), "p", Mode.DIRECT_ONLY, spool, lambda: None, happened)
 
 
-def test_what_a_handler_finds_while_its_thread_tells_of_what_agreed_reaches_the_store() -> None:
-    """Under a number that the store has not seen a higher one than."""
-    moment, was_struck = 0, True
-    while was_struck:
-        live, store = a_live(), MemoryStore()
-        live.report(Agreement(NOTE, 1, 10, 5))
-
-        def tell(live: Live = live, store: MemoryStore = store) -> None:
-            for batch in live.due(is_all=True):
-                ledger.apply(store, KEY, batch, Settings(), 1)
-                live.told(batch)
-
-        was_struck = strike(tell, moment, lambda live=live: live.report(differs()))  # type: ignore[misc]
-        tell()
-        assert bool(store.divergences(KEY)) == was_struck, moment
-        moment += 1
-    assert moment > 10
-
-
-# -- handlers that raise ----------------------------------------------------------------------------
+# -- Ctrl-C ----------------------------------------------------------------------------------------
 
 
 def test_who_is_struck_while_he_puts_something_there_leaves_a_thread_that_follows() -> None:
@@ -106,137 +83,6 @@ def test_who_is_struck_while_he_wakes_the_thread_of_the_store_leaves_it_to_be_wo
     for _ in strikes(migration._wake):
         within(migration._wake)
     migration.close()
-
-
-# -- handlers that do what they struck --------------------------------------------------------------
-
-
-def struck_again(work: Callable[[], object], handler: Callable[[], None]) -> Iterator[int]:
-    """Does the work again and again, with the handler a moment later each time."""
-    for moment in range(5000):
-        is_struck: list[bool] = []
-        within(lambda moment=moment, is_struck=is_struck: is_struck.append(strike(work, moment, handler)))  # type: ignore[misc]
-        if not is_struck[0]:
-            return
-        yield moment
-    raise AssertionError("there is no end to it")
-
-
-def test_a_handler_that_calls_a_node_while_its_thread_does_puts_something_there_too() -> None:
-    seen: list[int] = []
-    followers = [Followers(Admission(1.0, 1_000_000))]
-
-    def put() -> None:
-        followers[-1].put(Following(lambda: seen.append(1), lambda _: None, 1))
-
-    for moment in struck_again(put, put):
-        assert followers[-1].drain(SOON), moment
-        followers[-1].close(SOON)
-        assert len(seen) == 2, moment
-        seen.clear()
-        followers.append(Followers(Admission(1.0, 1_000_000)))
-
-
-def test_a_handler_that_finds_something_while_its_thread_does_tells_of_it_under_another_number() -> None:
-    spooled: list[Batch] = []
-    live = a_live(spooled)
-    for moment in struck_again(lambda: live.report(differs()), lambda: live.report(Fault("it broke"))):
-        numbers = [each.number for each in live._urgent]
-        assert numbers == sorted(set(numbers)), moment
-        assert len(numbers) == len(spooled) == 2, moment
-        assert live._finding == 0, moment
-        for batch in live.due(is_all=True):
-            live.told(batch)
-        assert not live.has_untold
-        spooled.clear()
-
-
-def test_a_handler_that_compares_something_while_its_thread_tells_of_what_agreed_is_counted_once() -> None:
-    live, number, told = a_live(), [0], list[Batch]()
-
-    def agree() -> None:
-        number[0] += 1
-        live.report(Agreement(NOTE, number[0], 10, 5))
-        live.lost(1)
-
-    def tell() -> None:
-        for batch in live.due(is_all=True):
-            told.append(batch)
-            live.told(batch)
-
-    agree()
-    for _ in struck_again(tell, agree):
-        agree()
-    tell()
-    seen = [number for batch in told for path in batch.agreed.values() for number in path.fingerprints]
-    assert sorted(seen) == list(range(1, number[0] + 1))
-    assert sum(path.compared for batch in told for path in batch.agreed.values()) == number[0]
-    unknown = [each.event.count for batch in told for each in batch.happened if hasattr(each.event, "count")]
-    assert sum(unknown) == number[0]
-    numbers = [batch.number for batch in told]
-    assert numbers == sorted(set(numbers))
-
-
-def test_what_a_handler_finds_while_its_thread_hears_from_the_store_takes_trust_away_all_the_same() -> None:
-    lives = [a_live()]
-    said: list[Local] = []
-    lives[-1].listen(said.append)
-    state = replace(State(KEY.node, KEY.epoch), mode=Mode.DIRECT_ONLY)
-
-    def hear() -> None:
-        lives[-1].is_now(state, 1, {})
-
-    for moment in struck_again(hear, lambda: lives[-1].report(Fault("it broke"))):
-        assert lives[-1].local.mode is Mode.PYTHON_ONLY, moment
-        assert said[-1] is lives[-1].local, moment
-        lives.append(a_live())
-        lives[-1].listen(said.append)
-
-
-def test_a_handler_that_closes_what_its_thread_closes_does_not_wait_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Tending, "begin", lambda _: None)
-    routes = routes_in(tmp_path)
-    program = routes.program(compiled())
-    program.call(payment())
-    versions, asked = routes.migration.store.versions, list[int]()
-
-    def strikes_once() -> object:
-        if not asked and threading.current_thread() is not routes.migration._thread:
-            asked.append(1)
-            routes.close()
-        return versions()
-
-    monkeypatch.setattr(routes.migration.store, "versions", strikes_once)
-    within(routes.close)
-    assert asked
-    assert state_of(routes, program).clean == 1
-
-
-def test_a_handler_that_closes_them_in_the_middle_of_a_call_has_another_thread_do_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The call has a lock of the node, for which the thread that is waited for may wait."""
-    monkeypatch.setattr(Tending, "begin", lambda _: None)
-    routes = routes_in(tmp_path)
-    program = routes.program(compiled())
-    count, asked = program.live._count, list[int]()
-
-    def strikes_once(*given: object) -> None:
-        if not asked:
-            asked.append(1)
-            routes.close()
-        count(*given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(program.live, "_count", strikes_once)
-    within(lambda: program.live.report(Agreement(NOTE, 1, 10, 5)))
-    for thread in threading.enumerate():
-        if thread.name == "vesper-closing":
-            thread.join(SOON)
-            assert not thread.is_alive()
-    assert routes._has_closed
-    assert state_of(routes, program).clean == 1
 
 
 # -- callers do not wait ----------------------------------------------------------------------------

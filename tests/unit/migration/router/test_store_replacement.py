@@ -17,8 +17,7 @@ from vesper.migration.compare.reports import Fault
 from vesper.migration.control.modes import Mode, Reason
 from vesper.migration.control.state import Kill, Resume, Settings
 from vesper.migration.router.node_state import Live
-from vesper.migration.router.store_replacement import BEFORE
-from vesper.migration.router.store_sync import Migration
+from vesper.migration.router.store_sync import BEFORE, Migration
 from vesper.migration.stores import ledger
 from vesper.migration.stores.store import NodeKey, Store, StoreAway, StoreError, open_store
 

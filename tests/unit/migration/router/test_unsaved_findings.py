@@ -109,5 +109,5 @@ def test_a_child_loses_nothing_of_its_parents(live: Live, store: ReadOnly) -> No
     store.is_read_only = True
     live.report(differs())
     live.after_fork("child")
-    assert len(live.nowhere) == 0
+    assert not live._unsaved
     assert not live.trusts(MAIN.name)

@@ -36,10 +36,10 @@ def main(life: str, how: str) -> None:
                 os.write(1, (HEADER.pack(len(_ANSWER), number) + _ANSWER) * 2)
             case "long":
                 os.write(1, HEADER.pack(100 << 20, number))
-            case "many":
-                _say(b"[" + b"[]," * 3_000_000 + b"0]", number)
+            case "garbage":
+                _say(b"\xff{", number)
             case "deep":
-                _say(b"[" * 1000 + b"]" * 1000, number)
+                _say(b"[" * 100_000 + b"]" * 100_000, number)
             case "family" if _FAMILY:
                 os._exit(3)
             case "family":

@@ -9,7 +9,7 @@ from tests.support.nodes import compiled_text, small_node
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import DirectEngine
 from vesper.migration.compare.comparator import Comparator
-from vesper.migration.compare.reports import Disagreement, Fault, Lost, Report
+from vesper.migration.compare.reports import Disagreement, Fault, Lost, PartAgreed, Report
 from vesper.migration.control.controller import step
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.state import Enumerated, State, Tick
@@ -177,6 +177,13 @@ def test_what_is_refused_at_the_door_must_be_refused_alike(tmp_path: Path) -> No
     found = enumerated(TWO_ENUMS, Position(tmp_path / "position"), lies)
     assert isinstance(found, Disagreement)
     assert "region" not in found.transcript.inputs
+
+
+@pytest.mark.parametrize("report", [None, PartAgreed.on(0), PartAgreed.on(1)], ids=repr)
+def test_a_part_that_was_not_run_in_full_is_no_agreement(tmp_path: Path, report: Report | None) -> None:
+    position = Position(tmp_path / "position")
+    assert isinstance(enumerate_all(domain_of(TWO_ENUMS), "e", lambda *_: report, position), Lost)
+    assert position.read("e", 12) == 0
 
 
 def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

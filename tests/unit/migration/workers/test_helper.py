@@ -15,7 +15,7 @@ from tests.support.nodes import ROOT, compiled, small_node, worked_nodes
 from tests.unit.migration.support.bad_helper import AGREED
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import DirectEngine
-from vesper.engines.engine import Blocked, Limits
+from vesper.engines.engine import Blocked, Completion, Limits
 from vesper.engines.outcome import LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.migration.compare.comparator import Comparator
@@ -192,6 +192,30 @@ def test_a_request_that_differs_is_about_effects(effects: tuple[Compiled, Transc
     assert report.difference.is_effect
 
 
+def test_an_engine_that_skips_a_recorded_request_does_not_agree(effects: tuple[Compiled, Transcript]) -> None:
+    node, transcript = effects
+    real, last = DirectEngine().load(node), transcript.exchanges[-1]
+
+    class Skips:
+        """Answers its last request itself."""
+
+        def __init__(self, execution: Any) -> None:
+            self._execution = execution
+            self.path, self.fingerprint = execution.path, execution.fingerprint
+
+        def advance(self, completions: Any) -> Any:
+            step = self._execution.advance(completions)
+            if isinstance(step, Blocked) and step.requests[0].path == last.request.path:
+                return self._execution.advance((Completion(step.requests[0].id, last.value, last.failure),))
+            return step
+
+    assert isinstance(rerun(Pair(node, Comparator(node)), transcript, KEY), Agreement)
+    skips = Wrapped(node, start_pathed=lambda *given: Skips(real.start_pathed(*given)))
+    found = rerun(Pair(node, Comparator(node), skips), transcript, KEY)
+    assert isinstance(found, Disagreement)
+    assert found.difference.kind == "request"
+
+
 # -- in another process ----------------------------------------------------------------------------
 
 
@@ -247,7 +271,7 @@ def result(helper: Helper, known: Known, transcript: Transcript, **more: Any) ->
         ("die before", "the helper process is gone: it was ended by SIGABRT"),
         ("hang", "0.3 s of computing"),
         ("raise", "could not do it: RuntimeError"),
-        ("nonsense", "no answer"),
+        ("nonsense", "malformed answer"),
     ],
 )
 def test_what_comes_to_nothing_is_lost(helper: Helper, word: str, why: str) -> None:

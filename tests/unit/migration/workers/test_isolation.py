@@ -32,7 +32,7 @@ from vesper.migration.shadow.shadow_run import follow_transcript
 from vesper.migration.workers.asking import Busy, Unavailable
 from vesper.migration.workers.child import Child, _environment
 from vesper.migration.workers.isolation import IsolatedProgram, Workers
-from vesper.migration.workers.wire_values import asked_for, pack, pack_outcome
+from vesper.migration.workers.wire_values import request_digest
 from vesper.migration.workers.worker_lease import Held
 from vesper.verify.inputs.generator import InputGenerator
 
@@ -197,68 +197,34 @@ def test_a_request_is_known_by_what_it_asks_for() -> None:
     for name, value in (("path", "charge[3]"), ("effect", "sql"), ("effect_class", "read"), ("key", None)):
         other.append(replace(request, **{name: value}))  # type: ignore[arg-type]  # mypy takes all fields for one type
     other.append(replace(request, fixed={"method": "GET"}))
-    assert {asked_for(each) for each in same} == {asked_for(request)}
-    assert len({asked_for(each) for each in (request, *other)}) == len(other) + 1
+    assert {request_digest(each) for each in same} == {request_digest(request)}
+    assert len({request_digest(each) for each in (request, *other)}) == len(other) + 1
 
 
 @pytest.mark.parametrize(
-    "path, fingerprint",
-    [
-        *((each, 1) for each in (7, None, "way", ["00"], b"00")),
-        *(("00", each) for each in (None, "1", True, -1, 1 << 64)),
-    ],
-)
-def test_a_way_that_is_none_is_a_fault_of_the_engine(
-    workers: Workers, monkeypatch: pytest.MonkeyPatch, path: object, fingerprint: object
-) -> None:
-    program = IsolatedProgram(compiled(PAYMENT_DECISION), workers)
-    answer = {"outcome": pack_outcome(Returned({})), "path": path, "fingerprint": fingerprint}
-    monkeypatch.setattr(program, "_asked", lambda _: answer)
-    found = DirectSide(program, KEY, {}, NOON, None).call()
+    "answer",
+    [7, None, [], "x", {}, {"cpu": 0}, {"raised": "ValueError"}, {"cpu": 0, "path": 7}, {"cpu": 0, "paths": [7]},
+     {"cpu": 0, "outcome": ["returned"]}, {"cpu": 0, "request": [1, "charge"]}],
+    ids=repr,
+)  # fmt: skip
+def test_a_malformed_answer_is_a_fault_and_kills_the_worker(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    node, transcript = paid()
+    workers = Workers(size=1)
+    workers.start()
+    assert workers.wait_until_up(60)
+    program = IsolatedProgram(node, workers)
+    program.points()
+    (pid,) = workers.pids()
+    with monkeypatch.context() as patch:
+        patch.setattr(Child, "ask", lambda *_: answer)
+        side = DirectSide(program, KEY, transcript.inputs, transcript.now, None, script=transcript.exchanges)
+        found = side.advance(None)
     assert isinstance(found, Broke)
     assert found.is_fault
-
-
-WRONG_OUTCOMES = [
-    {"outcome": "returned", "value": 7},
-    {"outcome": "returned", "value": {1: 2}},
-    {"outcome": "declared_error", "value": ["error_code"]},
-    {"outcome": "failed", "code": 5, "at": None},
-    {"outcome": "failed", "code": "overflow", "at": "there"},
-    {"outcome": "contract_broken", "phase": None, "index": 0, "values": {}},
-    {"outcome": "contract_broken", "phase": "invariant", "index": "0", "values": {}},
-    {"outcome": "contract_broken", "phase": "invariant", "index": 0, "values": None},
-    {"outcome": "denied", "capability": 1, "why": ""},
-    {"outcome": "limit_hit", "limit": ["fuel"]},
-    {"outcome": "engine_fault", "message": None},
-    {"outcome": "returned"},
-    {"outcome": "nothing"},
-    7,
-]
-WRONG_REQUESTS = [
-    ["1", "charge", "http", "keyed", {}, {}, None],
-    [1, 7, "http", "keyed", {}, {}, None],
-    [1, ["charge"], "http", "keyed", {}, {}, None],
-    [1, "charge", None, "keyed", {}, {}, None],
-    [1, "charge", "http", {}, {}, {}, None],
-    [1, "charge", "http", "keyed", [], {}, None],
-    [1, "charge", "http", "keyed", {}, 5, None],
-    [1, "charge", "http", "keyed", {}, {3: 4}, None],
-    [1, "charge", "http", "keyed", {}, {}, 9],
-    [1, "charge"],
-]
-
-
-@pytest.mark.parametrize("step", [*({"outcome": [pack(each), []]} for each in WRONG_OUTCOMES),
-                                  *({"request": pack(each)} for each in WRONG_REQUESTS)], ids=repr)  # fmt: skip
-def test_what_is_no_step_is_a_fault_of_the_engine(
-    workers: Workers, monkeypatch: pytest.MonkeyPatch, step: dict[str, object]
-) -> None:
-    """A process that went wrong may say anything. Nobody who leads, performs or compares meets it."""
-    monkeypatch.setattr(Held, "ask", lambda *_: {"marks": [], "path": "", "fingerprint": 1, **step})
-    found = DirectSide(IsolatedProgram(compiled(EFFECTS), workers), KEY, {}, NOON, None).advance(None)
-    assert isinstance(found, Broke)
-    assert found.is_fault
+    assert not is_there(pid)
+    assert until(workers.is_ready)  # another one was started in its place
+    assert isinstance(follow_transcript(program, transcript, Comparator(node), KEY), Agreement)
+    workers.close()
 
 
 def test_limits_and_misuse_go_over(workers: Workers) -> None:
