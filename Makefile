@@ -6,6 +6,8 @@ VENV      := .venv
 BIN       := $(VENV)/bin
 WORKSPACE := direct_runtime/Cargo.toml
 FUZZ      := direct_runtime/fuzz/Cargo.toml
+# The copy of the workspace with the planted faults (tests/proofs/faults).
+WOVEN     := .proofs/faults/direct_runtime/Cargo.toml
 CARGO     := cargo
 # Cargo shares out processors itself: what make hands on for that is not open to commands that are no make.
 ALONE     := MAKEFLAGS=
@@ -138,15 +140,19 @@ check-types: build
 
 check-generated: $(DEPS_STAMP)
 	$(BIN)/python schemas/generate.py --check
+	$(BIN)/python -m tests.proofs.faults.weave --check
 
-# Once as it is built for users, and once with faults in it and with the tests, which are the same either way.
+# The first clippy reports code that only tests use. The copy with the planted faults must compile; it shares the target
+# folder, so that only the crates of the workspace are checked again.
 check-rust: $(VENV_STAMP)
 	@$(call need_cargo)
 	$(CARGO) fmt --manifest-path $(WORKSPACE) --all --check
 	$(CARGO) fmt --manifest-path $(FUZZ) --check
 	$(ALONE) $(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace -- -D warnings
-	$(ALONE) $(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets \
-	  --features vesper-py/faults -- -D warnings
+	$(ALONE) $(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets -- -D warnings
+	$(BIN)/python -m tests.proofs.faults.weave
+	$(ALONE) $(CARGO) check --quiet --locked --manifest-path $(WOVEN) --workspace --all-targets \
+	  --target-dir direct_runtime/target
 
 bench: build ## the engines beside every rival, on an optimised CPython: docs/benchmarks; PYTHON=/usr/bin/python3.11 names one; minutes
 	$(BIN)/python tests/bench/environment.py --rivals $(BENCH_PYTHON)
@@ -214,7 +220,9 @@ sample-code-memory:
 	$(BIN)/python tests/proofs/robustness/machine_code.py --nodes 240
 sample-faults:
 	@$(call need_cargo)
-	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(WORKSPACE) --package vesper-ir --features faults --lib fault
+	$(BIN)/python -m tests.proofs.faults.weave
+	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(WOVEN) --package vesper-ir --lib fault \
+	  --target-dir direct_runtime/target
 sample-kills:
 	$(BIN)/python tests/proofs/kills/campaign.py --kills 8
 sample-migration-kills:

@@ -1,11 +1,12 @@
 """`make proof-mutants`: every planted fault of the Rust engine, one at a time, against the corpus and the verifier.
 
-The extension is built with the feature `faults` into a folder of its own, beside a copy of the package: the one in the
-working tree stays as it is. What the python engine answers is computed once; then each fault gets a process of its own,
-in which it alone is selected. It is noticed by the first question of the corpus that is answered otherwise; one that no
-question notices is left to the verifier, for a minute. Before them both stages run without a fault, and must notice
-nothing. What is done is kept under `.proofs/`; the same command goes on where it was stopped, unless the sources have
-changed since. A whole run writes `docs/proofs/mutants.json`.
+The faults are woven into a copy of the Rust sources (`tests/proofs/faults`); the extension is built from that copy into
+a folder of its own, beside a copy of the package. The working tree stays as it is. What the python engine answers is
+computed once; then each fault gets a process of its own, in which it alone is selected. It is noticed by the first
+question of the corpus that is answered otherwise; one that no question notices is left to the verifier, for a minute.
+Before them both stages run without a fault, and must notice nothing. What is done is kept under `.proofs/`; the same
+command goes on where it was stopped, unless the sources have changed since. A whole run writes
+`docs/proofs/mutants.json`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ ROOT = Path(__file__).parents[3]
 if "--inside" not in sys.argv:  # there PYTHONPATH names the copy of the package, and then this folder
     sys.path.insert(0, str(ROOT))
 
+from tests.proofs.faults.weave import weave  # noqa: E402  # after the path is set
 from tests.proofs.robustness.proof import (  # noqa: E402  # after the path is set
     LANGUAGE,
     PROOFS,
@@ -94,11 +96,10 @@ def main() -> None:
 
 
 def build() -> None:
-    """The extension with the faults in it, in a copy of the package."""
+    """Build the extension with the faults in it, in a copy of the package."""
     target = WORK / "target"
-    manifest = ROOT / "direct_runtime" / "Cargo.toml"
-    command = ["cargo", "build", "--quiet", "--locked", "--profile", "faults", "--features", "faults"]
-    command += ["--package", "vesper-py", "--manifest-path", str(manifest), "--target-dir", str(target)]
+    command = ["cargo", "build", "--quiet", "--locked", "--profile", "faults", "--package", "vesper-py"]
+    command += ["--manifest-path", str(weave()), "--target-dir", str(target)]
     # The extension is loaded by Python, not linked to it; PyO3 asks the interpreter that runs this.
     environment = {**os.environ, "PYO3_BUILD_EXTENSION_MODULE": "1", "PYO3_PYTHON": sys.executable}
     subprocess.run(command, env=environment, check=True)
@@ -111,7 +112,9 @@ def build() -> None:
 def source_hash() -> str:
     """Changes with every change of what is tested and of what it is tested with: of `vesper/` that is what a run
     imports, not the commands, the Host, the journal or what moves traffic."""
-    asked = dict.fromkeys(("tests/proofs/mutants", "tests/conformance", "tests/unit/engines", "tests/support"), "*")
+    asked = dict.fromkeys(
+        ("tests/proofs/mutants", "tests/proofs/faults", "tests/conformance", "tests/unit/engines", "tests/support"), "*"
+    )
     of_folders = hashed({**python_packages(), "nodes": "*.vsp", "schemas": "*.toml", **asked})
     return hashlib.sha256(f"{of_folders}\n{hash_of(rust_sources())}".encode()).hexdigest()
 

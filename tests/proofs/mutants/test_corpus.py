@@ -1,28 +1,23 @@
-"""The engines agree on the corpus that planted faults are held against; and what is planted is where the list says."""
+"""The engines agree on the corpus that planted faults are held against; the proof covers every fault."""
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections import Counter
 
 import grimp
 import pytest
 
+from tests.proofs.faults.weave import kinds_of, read_places
 from tests.proofs.mutants import run
 from tests.proofs.mutants.corpus import ASKED_HERE, Question, answer, is_same, own_questions, questions
 from tests.proofs.mutants.run import EXPLAINED, KILLED_SHARE, NAME, source_hash
 from tests.proofs.robustness.proof import LANGUAGE, PROOFS, read_json
-from tests.support.nodes import ROOT
 from vesper import _direct
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.python_engine import PythonEngine
 from vesper.engines.tiering import ALWAYS
 
-CRATES = ROOT / "direct_runtime" / "crates"
-LIST = CRATES / "vesper-ir" / "src" / "fault.rs"
-_LISTED = re.compile(r'^    \("([a-z0-9_.]+)", "([a-z_]+)"\),$', re.MULTILINE)
-_PLANTED = re.compile(r'planted!\(\s*"([a-z0-9_.]+)"')
 OWN = own_questions()
 
 
@@ -50,22 +45,7 @@ def test_answers_that_differ_are_not_the_same() -> None:
 
 
 def listed() -> dict[str, str]:
-    return dict(_LISTED.findall(LIST.read_text(encoding="utf-8")))
-
-
-IN_TWO_FORMS = {
-    *("run.rounds_without_items_cost_nothing", "run.decimal_less_or_equal_misses_equal"),
-    *("input.default_is_null", "json_text.fields_backwards"),
-}
-"""What is done in two places, in the whole form and in a quicker one: a fault is planted in both, or the other place
-would hide it."""
-
-
-def test_every_fault_of_the_list_is_planted_once() -> None:
-    files = [path for path in CRATES.rglob("*.rs") if path != LIST]
-    planted = Counter(name for path in files for name in _PLANTED.findall(path.read_text(encoding="utf-8")))
-    assert set(planted) == set(listed())
-    assert {name for name, times in planted.items() if times > 1} == IN_TWO_FORMS
+    return kinds_of(read_places())
 
 
 def test_there_are_faults_of_every_kind() -> None:

@@ -22,7 +22,7 @@ use vesper_interp::inputs::is_too_long;
 use vesper_interp::words::{Block, Scales, Word, number_of_text};
 use vesper_ir::decimal::MAX_SCALE;
 use vesper_ir::limits::TEXT_LENGTH;
-use vesper_ir::{EnumType, Member, Type, Value, planted, time};
+use vesper_ir::{EnumType, Member, Type, Value, time};
 
 use crate::cell::{Cell, cell, microseconds};
 use crate::given::scalar;
@@ -77,11 +77,7 @@ impl<'a> Fillers<'a> {
                 // What stands below a null is nothing that anybody wrote.
                 let absent = rows.clone().filter(|row| nulls.is_null(*row));
                 absent.for_each(|row| {
-                    block.leave(planted!(
-                        "batch.null_leaves_the_next_row",
-                        row - rows.start,
-                        row - rows.start + 1
-                    ));
+                    block.leave(row - rows.start);
                 });
             }
         }
@@ -125,14 +121,9 @@ fn integers<'a>(input: usize, array: &'a dyn Array, word: impl Fn(i64) -> Word<'
         DataType::UInt8 => numbers::<UInt8Type>(input, array, move |value| Some(word(value.into()))),
         DataType::UInt16 => numbers::<UInt16Type>(input, array, move |value| Some(word(value.into()))),
         DataType::UInt32 => numbers::<UInt32Type>(input, array, move |value| Some(word(value.into()))),
-        DataType::UInt64 => numbers::<UInt64Type>(input, array, move |value| {
-            planted!(
-                "batch.unsigned_integers_wrap",
-                i64::try_from(value).ok(),
-                Some(value.cast_signed())
-            )
-            .map(&word)
-        }),
+        DataType::UInt64 => {
+            numbers::<UInt64Type>(input, array, move |value| i64::try_from(value).ok().map(&word))
+        }
         _ => None,
     }
 }
@@ -148,11 +139,7 @@ fn decimals(input: usize, array: &dyn Array, scale: i8) -> Option<Fill<'_>> {
         }
         _ => numbers::<Decimal128Type>(input, array, move |value| {
             // A longer one is the ordinary way's.
-            let coefficient = planted!(
-                "batch.long_coefficient_saturates",
-                i64::try_from(value),
-                i64::try_from(value.clamp(i64::MIN.into(), i64::MAX.into()))
-            );
+            let coefficient = i64::try_from(value);
             coefficient
                 .ok()
                 .map(|coefficient| Word::Decimal(coefficient, scale))
@@ -270,13 +257,7 @@ fn members<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> + 'a {
     move |name| {
         let name_packed = packed(name);
         if let Some(name) = name_packed
-            && let Some((_, member)) = known.iter().find(|(known, _)| {
-                planted!(
-                    "batch.members_by_their_first_bytes",
-                    *known == name,
-                    known.1 == name.1
-                )
-            })
+            && let Some((_, member)) = known.iter().find(|(known, _)| *known == name)
         {
             return Some(Word::Member(*member));
         }
@@ -342,11 +323,7 @@ impl ShortNames {
     /// The member of this name, or `NO_MEMBER`.
     #[inline]
     fn find(&self, name: u64) -> u32 {
-        let found = planted!(
-            "batch.members_by_their_first_byte",
-            self.table.get(self.at(name)).filter(|known| known.0 == name),
-            self.table.iter().find(|known| known.0 & 0xff == name & 0xff)
-        );
+        let found = self.table.get(self.at(name)).filter(|known| known.0 == name);
         found.map_or(NO_MEMBER, |(_, member)| *member)
     }
 }

@@ -9,7 +9,7 @@ use vesper_interp::guard::guarded;
 use vesper_interp::problems::Problems;
 use vesper_interp::words::{Block, Express};
 use vesper_interp::{Outcome, Program, Rows};
-use vesper_ir::{Value, planted};
+use vesper_ir::Value;
 
 use crate::fill::Fillers;
 use crate::give::Scratch;
@@ -207,11 +207,7 @@ impl<'a, 'p> Pass<'a, 'p> {
                     }
                 }
             } else {
-                let start = planted!(
-                    "batch.rows_that_gave_up_are_run_one_later",
-                    rows.start,
-                    rows.start + 1
-                );
+                let start = rows.start;
                 self.ordinary(start + at..start + end)?;
             }
             at = end;

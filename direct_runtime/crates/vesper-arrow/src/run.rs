@@ -9,7 +9,7 @@ use arrow_schema::ArrowError;
 use vesper_interp::guard::guarded;
 use vesper_interp::problems::Problems;
 use vesper_interp::{Limits, Outcome, Program, Rows};
-use vesper_ir::{Value, planted};
+use vesper_ir::Value;
 
 use crate::pass::{Pass, Ran};
 use crate::plan::{Form, Plan};
@@ -101,8 +101,8 @@ impl<'a> Thread<'a> {
         is_over: IsOver<'a>,
     ) -> Result<Self, String> {
         let limits = Limits {
-            fuel: planted!("batch.fuel_is_without_limit", terms.limits.fuel, u64::MAX),
-            time: planted!("batch.time_is_without_limit", terms.limits.time, None),
+            fuel: terms.limits.fuel,
+            time: terms.limits.time,
             ..terms.limits
         };
         let rows = program

@@ -5,7 +5,6 @@
 //! block. References to inputs, constants, literals, steps and outputs compile to operands and cost no instruction.
 
 use std::collections::HashMap;
-use vesper_ir::planted;
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::types::TypePattern;
@@ -192,7 +191,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn clauses(&mut self, phase: Phase, list: &[ExpressionIndex]) -> Compiled<()> {
-        for (number, holds) in planted!("contracts.clauses_count_from_one", 0.., 1..).zip(list) {
+        for (number, holds) in (0..).zip(list) {
             self.clause(phase, number, *holds)?;
         }
         Ok(())
@@ -265,13 +264,7 @@ impl<'a> Compiler<'a> {
                     by_name.insert(name, found.len());
                     found.push((mention, operand));
                 }
-                Some(earlier)
-                    if planted!(
-                        "contracts.output_does_not_replace_input",
-                        matches!(mention, Mention::Output(_)),
-                        false
-                    ) =>
-                {
+                Some(earlier) if matches!(mention, Mention::Output(_)) => {
                     *earlier = (mention, operand);
                 }
                 Some(_) => {}
@@ -328,7 +321,7 @@ impl<'a> Compiler<'a> {
         let operand = self.operand(index)?;
         // `operand` takes the register of the result, if there is one, before any temporary.
         self.top = if operand == Operand::register(Register(top)) {
-            planted!("compile.kept_register_is_freed", top + 1, top)
+            top + 1
         } else {
             top
         };
@@ -361,11 +354,7 @@ impl<'a> Compiler<'a> {
             ExpressionKind::And(left, right) => {
                 self.compute(*left, out)?;
                 let condition = Operand::register(out);
-                let to_end = self.jump(planted!(
-                    "compile.and_is_or",
-                    Instruction::JumpIfFalse { condition, to: 0 },
-                    Instruction::JumpIfTrue { condition, to: 0 }
-                ));
+                let to_end = self.jump(Instruction::JumpIfFalse { condition, to: 0 });
                 self.compute(*right, out)?;
                 self.land(to_end)?;
             }
@@ -438,20 +427,15 @@ impl<'a> Compiler<'a> {
     ) -> Compiled<()> {
         let top = self.top;
         let decides = self.operand(condition)?;
-        planted!("marks.condition_is_not_marked", self.mark(condition, decides), ());
+        self.mark(condition, decides);
         self.top = top;
-        let (holds, fails) = planted!(
-            "paths.sides_of_a_choice_turned_round",
-            (true, false),
-            (false, true)
-        );
         let to_else = self.jump_unless(decides);
-        let outer = self.pass(condition, holds)?;
+        let outer = self.pass(condition, true)?;
         self.compute(then, out)?;
         self.leave(outer);
         let to_end = self.jump(Instruction::Jump { to: 0 });
         self.land(to_else)?;
-        let outer = self.pass(condition, fails)?;
+        let outer = self.pass(condition, false)?;
         self.compute(otherwise, out)?;
         self.leave(outer);
         self.land(to_end)

@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::{Effect, EffectClass, FailureCode, Type, Value};
 
@@ -242,11 +241,7 @@ impl Execution {
             Completion::Failed(failure) => {
                 let failure = Failure {
                     code: failure,
-                    expression: planted!(
-                        "request.failure_is_of_the_expression_before",
-                        *result,
-                        result.saturating_sub(1)
-                    ),
+                    expression: *result,
                 };
                 Ok(self.frame.fail(code, failure)?.map(Outcome::from))
             }
@@ -269,11 +264,7 @@ impl Execution {
                         return Ok(Advanced::Blocked(request));
                     }
                     Stop::Call(site) => {
-                        if let Err(limit) = planted!(
-                            "calls.a_call_costs_nothing",
-                            self.meter.spend(),
-                            Ok::<(), crate::meter::Exhausted>(())
-                        ) {
+                        if let Err(limit) = self.meter.spend() {
                             limit.into()
                         } else {
                             self.enter(site)?;
@@ -314,11 +305,7 @@ impl Execution {
             values.push(match given {
                 Some(given) => self.frame.read(code, *given)?.clone(),
                 // One that has no default is optional.
-                None => planted!(
-                    "calls.defaults_are_null",
-                    input.default.clone().unwrap_or(Value::Null),
-                    Value::Null
-                ),
+                None => input.default.clone().unwrap_or(Value::Null),
             });
         }
         let inner = frame(&callee, &callee.plain, values, self.now.as_ref());
@@ -341,11 +328,7 @@ impl Execution {
             }
             Outcome::DeclaredError(values) => declared_code(callee, &values)?,
             Outcome::Failed { code, .. } => code,
-            Outcome::ContractBroken { .. } => planted!(
-                "calls.broken_contract_has_another_code",
-                FailureCode::new("contract_broken"),
-                FailureCode::new("bad_input")
-            ),
+            Outcome::ContractBroken { .. } => FailureCode::new("contract_broken"),
             ending @ (Outcome::Denied(_) | Outcome::LimitHit(_)) => return Ok(Some(ending)),
             Outcome::Fault(fault) => return Err(fault),
         };
@@ -366,7 +349,7 @@ impl Execution {
             let calls = &code(&caller.unit, &self.form, around).calls;
             let call = calls.get(caller.site as usize).ok_or(NO_SITE)?;
             add_position(&mut path, &call.position, &caller.frame);
-            planted!("request.path_of_a_call_has_a_dot", path.push('/'), path.push('.'));
+            path.push('/');
         }
         add_position(&mut path, &site.position, &self.frame);
         Ok(path)
@@ -379,7 +362,7 @@ impl Execution {
         let key = match site.key {
             None => None,
             Some(key) => match self.frame.read(work, key)? {
-                Value::Text(key) => planted!("request.key_is_lost", Some(Arc::clone(key)), None),
+                Value::Text(key) => Some(Arc::clone(key)),
                 _ => return Err(NO_KEY),
             },
         };
@@ -401,7 +384,7 @@ impl Execution {
             effect: site.effect,
             class: site.class,
             key,
-            fixed: planted!("request.fixed_parts_are_lost", site.fixed.clone(), Vec::new()),
+            fixed: site.fixed.clone(),
             arguments,
             result: site.ty.clone(),
         })
@@ -425,11 +408,7 @@ fn add_position(path: &mut String, position: &Position, frame: &Frame) {
     for register in &position.rounds {
         if let Some(Value::Integer(round)) = frame.registers.get(register.0 as usize) {
             // Writing to a string cannot fail.
-            let _ = planted!(
-                "request.rounds_count_from_one",
-                write!(path, "[{round}]"),
-                write!(path, "[{}]", round + 1)
-            );
+            let _ = write!(path, "[{round}]");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The state of one run: registers, loops, and what its failures did. It is a value of its own, so that a run may wait.
 
 use vesper_ir::node::ExpressionIndex;
-use vesper_ir::planted;
 use vesper_ir::{FailureCode, Value};
 
 use crate::bytecode::{Code, Operand, PathOfCode};
@@ -202,13 +201,7 @@ impl FlowState {
             return Ok(Err(failure));
         };
         let member = becomes.codes.member(failure.code.name());
-        let Some(member) = member.filter(|_| {
-            planted!(
-                "handlers.failure_of_a_contract_becomes_an_error",
-                (becomes.start..becomes.end).contains(&at),
-                true
-            )
-        }) else {
+        let Some(member) = member.filter(|_| (becomes.start..becomes.end).contains(&at)) else {
             return Ok(Err(failure));
         };
         declare(code, becomes, registers, Value::Member(member), &failure.code)?;
@@ -248,14 +241,7 @@ fn declare(
         // `error_code` is the first field.
         let value = match member.take() {
             Some(member) => member,
-            None if planted!(
-                "handlers.message_goes_to_other_fields",
-                becomes.message == Some(place),
-                becomes.message != Some(place)
-            ) =>
-            {
-                Value::Text(failure.name().into())
-            }
+            None if becomes.message == Some(place) => Value::Text(failure.name().into()),
             None => Value::Null,
         };
         write(registers, *field, value)?;

@@ -3,7 +3,6 @@
 //! Whoever calls looks at a foreign value, says what it was [`Given`], and gets a value or the kind of the problem.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::decimal::ParseDecimalError;
 use vesper_ir::limits::{BYTES_LENGTH, TEXT_LENGTH};
@@ -71,12 +70,7 @@ impl ProblemKind {
 #[inline]
 pub fn is_too_long(text: &str) -> bool {
     // No text has more code points than bytes, and counting those is quick.
-    text.len() > TEXT_LENGTH
-        && planted!(
-            "input.long_text_by_bytes",
-            text.chars().count() > TEXT_LENGTH,
-            text.len() > TEXT_LENGTH
-        )
+    text.len() > TEXT_LENGTH && text.chars().count() > TEXT_LENGTH
 }
 
 /// The value of a type without parts. Of JSON, which has them, only the caller knows the forms.
@@ -84,11 +78,7 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
     match (ty, given) {
         (Type::Boolean, Given::Boolean(value)) => Ok(Value::Boolean(value)),
         (Type::Integer, Given::Integer(value)) => Ok(Value::Integer(value)),
-        (Type::Integer, Given::WideInteger(_)) => Err(planted!(
-            "input.wide_integer_is_of_wrong_type",
-            ProblemKind::OutOfRange,
-            ProblemKind::WrongType
-        )),
+        (Type::Integer, Given::WideInteger(_)) => Err(ProblemKind::OutOfRange),
         (Type::Decimal, Given::Integer(value)) => Ok(Value::Decimal(Decimal::from(value))),
         (Type::Decimal, Given::WideInteger(value)) => {
             value.map(Value::Decimal).ok_or(ProblemKind::OutOfRange)
@@ -137,11 +127,7 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
         (Type::Enum(of), Given::Text(text)) => {
             of.member(text).map(Value::Member).ok_or(ProblemKind::NotAMember)
         }
-        (Type::Enum(_), Given::BrokenText) => Err(planted!(
-            "input.broken_text_is_malformed_member",
-            ProblemKind::NotAMember,
-            ProblemKind::Malformed
-        )),
+        (Type::Enum(_), Given::BrokenText) => Err(ProblemKind::NotAMember),
         _ => Err(ProblemKind::WrongType),
     }
 }
@@ -149,11 +135,7 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
 fn decimal(number: Result<Decimal, ParseDecimalError>) -> Result<Value, ProblemKind> {
     match number {
         Ok(value) => Ok(Value::Decimal(value)),
-        Err(ParseDecimalError::OutOfRange) => Err(planted!(
-            "input.long_decimal_is_malformed",
-            ProblemKind::OutOfRange,
-            ProblemKind::Malformed
-        )),
+        Err(ParseDecimalError::OutOfRange) => Err(ProblemKind::OutOfRange),
         Err(ParseDecimalError::Malformed) => Err(ProblemKind::Malformed),
     }
 }
@@ -173,10 +155,6 @@ fn to_bytes(bytes: Arc<[u8]>) -> Result<Value, ProblemKind> {
 fn time_problem(error: TimeError) -> ProblemKind {
     match error {
         TimeError::Malformed => ProblemKind::Malformed,
-        TimeError::OutOfRange => planted!(
-            "input.far_time_is_malformed",
-            ProblemKind::OutOfRange,
-            ProblemKind::Malformed
-        ),
+        TimeError::OutOfRange => ProblemKind::OutOfRange,
     }
 }

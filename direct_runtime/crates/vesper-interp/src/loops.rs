@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::limits::ITEMS;
 use vesper_ir::value::first_of_equals;
@@ -109,7 +108,7 @@ impl LoopState {
 
     /// Forgets what the loop before this one has built.
     fn clear(&mut self) {
-        planted!("loops.items_of_a_failed_round_stay", self.items.clear(), {});
+        self.items.clear();
         self.keys.clear();
         self.entries.clear();
         self.groups.clear();
@@ -217,11 +216,7 @@ impl LoopState {
     pub(crate) fn put(&mut self, key: OwnedKey, value: Value) -> Result<(), ErrorCode> {
         let length = self.entries.len();
         if self.entries.insert(key, value).is_some() {
-            return Err(planted!(
-                "loops.duplicate_key_has_another_code",
-                ErrorCode::DuplicateKey,
-                ErrorCode::MissingKey
-            ));
+            return Err(ErrorCode::DuplicateKey);
         }
         has_room(length)
     }
@@ -245,10 +240,7 @@ impl LoopState {
             return Ok(());
         }
         has_room(self.entries.len())?;
-        self.entries.insert(
-            key,
-            planted!("loops.count_by_from_zero", Value::Integer(1), Value::Integer(0)),
-        );
+        self.entries.insert(key, Value::Integer(1));
         Ok(())
     }
 
@@ -261,10 +253,7 @@ impl LoopState {
             return Ok(());
         }
         has_room(self.groups.len())?;
-        self.groups.insert(
-            key,
-            planted!("loops.first_of_a_group_is_lost", vec![item], Vec::new()),
-        );
+        self.groups.insert(key, vec![item]);
         Ok(())
     }
 
@@ -280,14 +269,7 @@ impl LoopState {
         // SEMANTICS: a sort that is turned round afterwards would turn equal items round too.
         match order {
             SortOrder::Ascending => keyed.sort_by(|(left, _), (right, _)| compare(left, right)),
-            SortOrder::Descending => planted!(
-                "loops.sort_down_turns_equals_round",
-                keyed.sort_by(|(left, _), (right, _)| compare(right, left)),
-                {
-                    keyed.sort_by(|(left, _), (right, _)| compare(left, right));
-                    keyed.reverse();
-                }
-            ),
+            SortOrder::Descending => keyed.sort_by(|(left, _), (right, _)| compare(right, left)),
         }
         Value::Array(keyed.into_iter().map(|(_, item)| item).collect())
     }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use vesper_ir::planted;
 
 use vesper_ir::limits::FUEL;
 
@@ -101,11 +100,7 @@ impl Meter {
         };
         Self {
             at_hand,
-            rest: planted!(
-                "run.fuel_at_hand_counts_twice",
-                limits.fuel - at_hand,
-                limits.fuel
-            ),
+            rest: limits.fuel - at_hand,
             clock,
             watch: limits.watch,
             taken: at_hand,
@@ -173,11 +168,7 @@ impl Meter {
         let taken = self.rest.min(UNITS_A_LOOK);
         self.rest -= taken;
         self.taken += taken;
-        planted!(
-            "run.a_look_at_the_clock_costs_nothing",
-            self.at_hand = taken - 1,
-            self.at_hand = taken
-        );
+        self.at_hand = taken - 1;
         Ok(())
     }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use vesper_ir::flow::{Block, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::planted;
 use vesper_ir::{Node, Op, Type};
 
 /// What is read of a value.
@@ -163,11 +162,9 @@ impl Users<'_> {
             };
         };
         match self.node.expression(user).map(|user| &user.kind) {
-            Some(ExpressionKind::Field { place, .. }) => planted!(
-                "paths.records_are_read_whole",
-                Parts::Fields(BTreeMap::from([(*place, self.known(user))])),
-                Parts::Whole
-            ),
+            Some(ExpressionKind::Field { place, .. }) => {
+                Parts::Fields(BTreeMap::from([(*place, self.known(user))]))
+            }
             Some(ExpressionKind::For {
                 item,
                 entry_value: None,

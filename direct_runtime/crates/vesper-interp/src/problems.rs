@@ -1,6 +1,5 @@
 //! What is wrong with the inputs, and where. A path is written out only when there is a problem to report.
 
-use vesper_ir::planted;
 use vesper_ir::{OwnedKey, Type, base64, time};
 
 use crate::inputs::ProblemKind;
@@ -34,24 +33,13 @@ impl Path<'_> {
                 out.extend_from_slice(name.as_bytes());
             }
             Self::UnknownField(parent, name) => {
-                planted!(
-                    "problems.unknown_field_without_its_record",
-                    parent.write(out),
-                    out.clear()
-                );
+                parent.write(out);
                 out.push(b'.');
                 out.extend_from_slice(name);
             }
             Self::Item(parent, place) => {
                 parent.write(out);
-                out.extend_from_slice(
-                    planted!(
-                        "problems.items_count_from_one",
-                        format!("[{place}]"),
-                        format!("[{}]", place + 1)
-                    )
-                    .as_bytes(),
-                );
+                out.extend_from_slice(format!("[{place}]").as_bytes());
             }
             Self::Entry(parent, key, ty) => {
                 parent.write(out);
@@ -103,11 +91,7 @@ impl Problems {
     pub fn add(&mut self, path: &Path<'_>, kind: ProblemKind) {
         let mut text = Vec::new();
         path.write(&mut text);
-        planted!(
-            "problems.backwards",
-            self.0.push(Problem { path: text, kind }),
-            self.0.insert(0, Problem { path: text, kind })
-        );
+        self.0.push(Problem { path: text, kind });
     }
 
     pub fn is_empty(&self) -> bool {

@@ -5,7 +5,6 @@
 //! Nothing is decided here: an operation that is not in the list, or whose arguments are of unusual size, is dispatched.
 
 use std::cmp::Ordering;
-use vesper_ir::planted;
 
 use vesper_ir::{BooleanKernels, Decimal, ErrorCode, FloatKernels, IntegerKernels, Op, Value};
 use vesper_kernels::Native;
@@ -57,11 +56,7 @@ pub(crate) fn holds(op: Op, left: &Value, right: &Value) -> Option<bool> {
                 Op::DecimalEqual => order.is_eq(),
                 Op::DecimalNotEqual => order.is_ne(),
                 Op::DecimalLess => order.is_lt(),
-                Op::DecimalLessOrEqual => planted!(
-                    "run.decimal_less_or_equal_misses_equal",
-                    order.is_le(),
-                    order.is_lt()
-                ),
+                Op::DecimalLessOrEqual => order.is_le(),
                 Op::DecimalGreater => order.is_gt(),
                 Op::DecimalGreaterOrEqual => order.is_ge(),
                 _ => return None,
@@ -212,11 +207,7 @@ pub(crate) fn quick(
         Op::DecimalEqual => order!(Ordering::is_eq),
         Op::DecimalNotEqual => order!(Ordering::is_ne),
         Op::DecimalLess => order!(Ordering::is_lt),
-        Op::DecimalLessOrEqual => order!(planted!(
-            "run.decimal_less_or_equal_misses_equal",
-            Ordering::is_le,
-            Ordering::is_lt
-        )),
+        Op::DecimalLessOrEqual => order!(Ordering::is_le),
         Op::DecimalGreater => order!(Ordering::is_gt),
         Op::DecimalGreaterOrEqual => order!(Ordering::is_ge),
         Op::BooleanNot => {

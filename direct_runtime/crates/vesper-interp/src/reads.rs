@@ -9,8 +9,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, OnceLock, RwLock, TryLockError, TryLockResult};
 
-use vesper_ir::planted;
-
 use crate::fingerprint::Hashed;
 use crate::path::Path;
 
@@ -244,9 +242,7 @@ impl Reads {
         let place = usize::try_from(place).ok();
         match place.and_then(|place| self.known.first.get(place)) {
             Some(first) => match first.get() {
-                Some(found) if planted!("paths.another_ending_has_read_the_same", ending.is(found), true) => {
-                    look(&found.sources)
-                }
+                Some(found) if ending.is(found) => look(&found.sources),
                 _ => look(&self.known_or_found(&ending, first)),
             },
             None => look(&self.found(&ending).into()),
@@ -291,15 +287,11 @@ impl Reads {
         let mut is_run: Vec<bool> = Vec::with_capacity(self.stretches.len());
         for stretch in &self.stretches {
             let holds = stretch.is_run(ending.path, &is_run);
-            is_run.push(planted!("paths.what_is_not_run_is_read", holds, true));
+            is_run.push(holds);
         }
         // Code goes forward but for loops: behind where it stopped, nothing was run.
         let end = match ending.at.checked_sub(1) {
-            Some(last) => planted!(
-                "paths.what_comes_after_the_end_is_read",
-                self.end_of_loops(last),
-                usize::MAX
-            ),
+            Some(last) => self.end_of_loops(last),
             None => 0,
         };
         let postconditions = ending.is_error.then_some(&self.postconditions);
@@ -312,11 +304,7 @@ impl Reads {
         let mut found: Vec<Source> = self.list.iter().filter(is_read).map(|read| read.source).collect();
         found.sort_unstable();
         found.dedup();
-        planted!(
-            "paths.last_input_is_not_read",
-            found,
-            found.into_iter().rev().skip(1).rev().collect()
-        )
+        found
     }
 
     /// The instruction behind the outermost loop around this one; without a loop, behind the instruction.

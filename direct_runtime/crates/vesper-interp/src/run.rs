@@ -2,7 +2,6 @@
 //! from outside.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{CallError, ErrorCode, FailureCode, MAX_ARITY, Op, SortOrder, Value, dispatch};
@@ -103,12 +102,7 @@ pub(crate) fn execute(
                 code: FailureCode::from($code),
                 expression: $expression,
             };
-            match flow.take(
-                code,
-                registers,
-                planted!("handlers.failure_is_of_the_next_instruction", next - 1, next),
-                failure,
-            )? {
+            match flow.take(code, registers, next - 1, failure)? {
                 Ok(at) => next = at,
                 Err(failure) => {
                     *place = next;
@@ -225,7 +219,7 @@ pub(crate) fn execute(
                 done,
             } => match state(loops, slot)?.next_entry() {
                 Some((of_key, of_value)) => {
-                    planted!("run.entries_of_maps_cost_nothing", spend!(), ());
+                    spend!();
                     write(registers, key, of_key)?;
                     write(registers, value, of_value)?;
                 }
@@ -333,11 +327,7 @@ pub(crate) fn execute(
                 let value = read(value, constants, registers)?;
                 let is_better = match registers.get(best.0 as usize).ok_or(NO_REGISTER)? {
                     Value::Null => true,
-                    best => planted!(
-                        "loops.min_gives_last_of_equals",
-                        value.compare(best).ok_or(NO_ORDER)? == side,
-                        value.compare(best).ok_or(NO_ORDER)? != side.reverse()
-                    ),
+                    best => value.compare(best).ok_or(NO_ORDER)? == side,
                 };
                 if !is_better {
                     next = to as usize;
@@ -419,15 +409,11 @@ pub(crate) fn execute(
                 max,
                 expression,
             } => {
-                if planted!(
-                    "loops.one_round_too_many",
-                    rounds(registers, count)? >= i64::from(max),
-                    rounds(registers, count)? > i64::from(max)
-                ) {
+                if rounds(registers, count)? >= i64::from(max) {
                     fail!(ErrorCode::LoopLimit, expression);
                 }
             }
-            Instruction::Spend => planted!("run.rounds_without_items_cost_nothing", spend!(), {}),
+            Instruction::Spend => spend!(),
             Instruction::LoopRound { count } => {
                 let rounds = rounds(registers, count)?.saturating_add(1);
                 registers
@@ -447,11 +433,7 @@ pub(crate) fn execute(
                 let failure = flow.held(slot)?;
                 fail!(failure.code, failure.expression);
             }
-            Instruction::EndWithError => planted!(
-                "run.raised_error_is_a_return",
-                flow.is_error = true,
-                flow.is_error = false
-            ),
+            Instruction::EndWithError => flow.is_error = true,
             #[cfg(feature = "blind")]
             Instruction::Mark { .. } => return Err(BLIND),
             #[cfg(not(feature = "blind"))]
@@ -521,12 +503,7 @@ fn note_class(code: &Code, registers: &mut [Value], first: u32, rounds: i64) -> 
 /// 0 for no round, 1 for one, 2 for many.
 #[inline]
 pub(crate) fn class_of(rounds: i64) -> u32 {
-    u32::try_from(planted!(
-        "paths.two_rounds_are_one",
-        rounds.clamp(0, 2),
-        (rounds - 1).clamp(i64::from(rounds > 0), 2)
-    ))
-    .unwrap_or(2)
+    u32::try_from(rounds.clamp(0, 2)).unwrap_or(2)
 }
 
 /// How many rounds of a loop there were.

@@ -1,7 +1,6 @@
 //! What instructions point to that has more parts than an instruction should have: handlers, requests, calls.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{Effect, EffectClass, EnumType, Type};
@@ -36,20 +35,12 @@ impl Guard {
         let of_status = || {
             let hundred = match status(code)? {
                 b'4' => named("http_4xx"),
-                b'5' => planted!("handlers.5xx_is_4xx", named("http_5xx"), named("http_4xx")),
+                b'5' => named("http_5xx"),
                 _ => None,
             };
-            planted!(
-                "handlers.http_error_takes_nothing",
-                hundred.or_else(|| named("http_error")),
-                hundred
-            )
+            hundred.or_else(|| named("http_error"))
         };
-        planted!(
-            "handlers.any_comes_first",
-            named(code).or_else(of_status).or_else(|| named("any")),
-            named("any").or_else(|| named(code)).or_else(of_status)
-        )
+        named(code).or_else(of_status).or_else(|| named("any"))
     }
 }
 

@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use vesper_ir::value::Member;
-use vesper_ir::{Node, Type, Value, planted};
+use vesper_ir::{Node, Type, Value};
 
 use crate::bytecode::Code;
 use crate::path::Path;
@@ -362,11 +362,7 @@ fn write<'a>(form: Form, place: &mut [u64], texts: &mut Vec<&'a str>, word: Word
         (Form::Member, Word::Member(Member(place))) => u64::from(place),
         (Form::Text, Word::Text(text)) => {
             texts.push(text);
-            planted!(
-                "express.text_before",
-                texts.len() as u64 - 1,
-                (texts.len() as u64).saturating_sub(2)
-            )
+            texts.len() as u64 - 1
         }
         (Form::Decimal, Word::Decimal(coefficient, scale)) => {
             let Some([first, second]) = place
@@ -435,11 +431,7 @@ impl<'a> Words<'a> {
         let own = |text: &str| {
             let (own, behind) = left.split_at(text.len());
             left = behind;
-            planted!(
-                "express.own_text_is_the_next_one",
-                own,
-                behind.get(..own.len()).unwrap_or(own)
-            )
+            own
         };
         Words {
             shape: self.shape,

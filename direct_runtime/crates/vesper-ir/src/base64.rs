@@ -1,7 +1,5 @@
 //! Base64 as docs/spec/bytes.md has it: the alphabet of RFC 4648 with `+` and `/`, padded, on one line, in one spelling.
 
-use crate::planted;
-
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// How many characters the text of so many bytes has.
@@ -48,7 +46,7 @@ pub fn parse(text: &str) -> Option<Vec<u8>> {
         let missing = 4 - chunk.len();
         // SEMANTICS: the bits that no byte takes are zero, or one value would have several texts.
         let unused = (1_u32 << (2 * missing)) - 1;
-        if missing == 3 || planted!("bytes.base64_has_two_spellings", bits & unused != 0, false) {
+        if missing == 3 || bits & unused != 0 {
             return None;
         }
         let [_, first, second, third] = (bits << (6 * missing)).to_be_bytes();

@@ -4,7 +4,6 @@
 //! Nearly every decimal of a business node fits 128 bits, so that is the fast form; anything longer lives behind
 //! an `Arc` and takes the slow path through `num-bigint`. The form is chosen by the coefficient alone.
 
-use crate::planted;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -108,11 +107,7 @@ impl Decimal {
         if let Ok(coefficient) = i128::try_from(&coefficient) {
             return Ok(Self(Form::Small { coefficient, scale }));
         }
-        if planted!(
-            "decimal.one_digit_too_many",
-            *coefficient.magnitude() >= *COEFFICIENT_BOUND,
-            *coefficient.magnitude() > *COEFFICIENT_BOUND
-        ) {
+        if *coefficient.magnitude() >= *COEFFICIENT_BOUND {
             return Err(OverLimit);
         }
         Ok(Self(Form::Big(Arc::new(Big { coefficient, scale }))))
@@ -173,15 +168,7 @@ impl Decimal {
         let (right, other_scale) = other.as_small()?;
         Some(match scale.cmp(&other_scale) {
             Ordering::Equal => (left, right, scale),
-            Ordering::Less => (
-                planted!(
-                    "decimal.left_not_aligned",
-                    small_shifted(left, other_scale - scale)?,
-                    left
-                ),
-                right,
-                other_scale,
-            ),
+            Ordering::Less => (small_shifted(left, other_scale - scale)?, right, other_scale),
             Ordering::Greater => (left, small_shifted(right, scale - other_scale)?, scale),
         })
     }
@@ -198,14 +185,7 @@ impl Decimal {
     #[inline]
     pub fn small_difference(&self, other: &Self) -> Option<(i128, u16)> {
         let (left, right, scale) = self.small_pair(other)?;
-        Some((
-            planted!(
-                "decimal.difference_turned_round",
-                left.checked_sub(right)?,
-                right.checked_sub(left)?
-            ),
-            scale,
-        ))
+        Some((left.checked_sub(right)?, scale))
     }
 
     /// The same of the product.
@@ -215,11 +195,7 @@ impl Decimal {
         let (left, scale) = self.as_small()?;
         let (right, other_scale) = other.as_small()?;
         // Each scale is at most 1,000, so the sum cannot wrap.
-        let scale = planted!(
-            "decimal.product_has_larger_scale",
-            scale.saturating_add(other_scale),
-            scale.max(other_scale)
-        );
+        let scale = scale.saturating_add(other_scale);
         if scale > MAX_SCALE {
             return None;
         }
@@ -307,7 +283,7 @@ impl Decimal {
     /// The distance from zero, with the scale kept.
     #[must_use]
     pub fn abs(&self) -> Self {
-        if planted!("decimal.abs_turned_round", self.signum() < 0, self.signum() > 0) {
+        if self.signum() < 0 {
             self.negate()
         } else {
             self.clone()
@@ -329,11 +305,7 @@ impl Decimal {
         if most < other_least || other_most < least {
             let magnitudes = least.cmp(&other_least);
             return if self.signum() < 0 {
-                planted!(
-                    "decimal.long_negatives_by_magnitude",
-                    magnitudes.reverse(),
-                    magnitudes
-                )
+                magnitudes.reverse()
             } else {
                 magnitudes
             };

@@ -1,6 +1,5 @@
 //! Floats as docs/spec/numbers.md has them: their one text, how text is read, and the order that sorting goes by.
 
-use crate::planted;
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
@@ -23,11 +22,7 @@ pub fn text(value: f64) -> String {
     let spelled = shortest(value.abs());
     let (digits, exponent) = spelled.split_once('e').unwrap_or((&spelled, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if !planted!(
-        "float.text_is_plain_too_far",
-        PLAIN.contains(&exponent),
-        (-5..16).contains(&exponent)
-    ) {
+    if !PLAIN.contains(&exponent) {
         let direction = if exponent < 0 { '-' } else { '+' };
         return format!("{sign}{digits}e{direction}{:02}", exponent.unsigned_abs());
     }
@@ -54,11 +49,7 @@ fn shortest(value: f64) -> String {
         .count();
     let even = format!("{value:.*e}", digits.saturating_sub(1));
     let is_same = even.parse::<f64>().is_ok_and(|read| is_identical(read, value));
-    planted!(
-        "float.text_takes_larger_of_two",
-        if is_same { even } else { spelled },
-        spelled
-    )
+    if is_same { even } else { spelled }
 }
 
 /// The nearest float, ties to even, infinite past the largest; nothing where the text is not one of the grammar.
@@ -107,14 +98,8 @@ fn read(text: &str) -> Option<f64> {
 pub fn exactly(value: &Decimal) -> Option<f64> {
     let nearest = value.to_float();
     // Without a fraction the text is exact, however large the number is.
-    (value.scale() == 0
-        && nearest.is_finite()
-        && planted!(
-            "input.integer_is_rounded_to_float",
-            format!("{nearest:.0}") == value.to_string(),
-            true
-        ))
-    .then_some(nearest)
+    (value.scale() == 0 && nearest.is_finite() && format!("{nearest:.0}") == value.to_string())
+        .then_some(nearest)
 }
 
 /// The order for sorting: −Infinity … −0.0, 0.0 … Infinity, NaN.
@@ -122,7 +107,7 @@ pub fn total_order(left: f64, right: f64) -> Ordering {
     match (left.is_nan(), right.is_nan()) {
         (false, false) => left.total_cmp(&right),
         // SEMANTICS: there is one NaN; `total_cmp` knows negative ones, which come first.
-        (left, right) => planted!("float.nan_sorts_first", left.cmp(&right), right.cmp(&left)),
+        (left, right) => left.cmp(&right),
     }
 }
 

@@ -8,7 +8,6 @@ pub mod canonical;
 pub mod decimal;
 pub mod decode;
 pub mod effect;
-pub mod fault;
 mod fit;
 pub mod float;
 pub mod flow;

@@ -5,7 +5,6 @@
 
 mod text;
 
-use crate::planted;
 pub use text::{date_text, duration_text, parse_date, parse_duration, parse_timestamp, timestamp_text};
 
 /// The microseconds of a second, and of a day.
@@ -42,11 +41,7 @@ pub struct Civil {
 /// The date, if it is within the years.
 pub fn date(days: i64) -> Result<i32, TimeError> {
     let days = i32::try_from(days).map_err(|_| TimeError::OutOfRange)?;
-    if planted!(
-        "date.last_day_refused",
-        (FIRST_DATE..=LAST_DATE).contains(&days),
-        (FIRST_DATE..LAST_DATE).contains(&days)
-    ) {
+    if (FIRST_DATE..=LAST_DATE).contains(&days) {
         return Ok(days);
     }
     Err(TimeError::OutOfRange)
@@ -55,11 +50,7 @@ pub fn date(days: i64) -> Result<i32, TimeError> {
 /// The timestamp, if it is within the years.
 pub fn timestamp(microseconds: i128) -> Result<i64, TimeError> {
     let microseconds = i64::try_from(microseconds).map_err(|_| TimeError::OutOfRange)?;
-    if planted!(
-        "timestamp.last_moment_refused",
-        (FIRST_TIMESTAMP..=LAST_TIMESTAMP).contains(&microseconds),
-        (FIRST_TIMESTAMP..LAST_TIMESTAMP).contains(&microseconds)
-    ) {
+    if (FIRST_TIMESTAMP..=LAST_TIMESTAMP).contains(&microseconds) {
         return Ok(microseconds);
     }
     Err(TimeError::OutOfRange)
@@ -68,11 +59,7 @@ pub fn timestamp(microseconds: i128) -> Result<i64, TimeError> {
 /// The duration, if it is not too long.
 pub fn duration(microseconds: i128) -> Result<i64, TimeError> {
     let microseconds = i64::try_from(microseconds).map_err(|_| TimeError::OutOfRange)?;
-    if planted!(
-        "duration.negative_ones_without_limit",
-        (-LONGEST_DURATION..=LONGEST_DURATION).contains(&microseconds),
-        (0..=LONGEST_DURATION).contains(&microseconds.saturating_abs()) || microseconds < 0
-    ) {
+    if (-LONGEST_DURATION..=LONGEST_DURATION).contains(&microseconds) {
         return Ok(microseconds);
     }
     Err(TimeError::OutOfRange)
@@ -80,12 +67,7 @@ pub fn duration(microseconds: i128) -> Result<i64, TimeError> {
 
 /// True for the years with a 29 February.
 pub fn is_leap(year: i32) -> bool {
-    year % 4 == 0
-        && planted!(
-            "date.no_century_is_leap",
-            year % 100 != 0 || year % 400 == 0,
-            year % 100 != 0
-        )
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
 /// How many days a month has; 0 for one that does not exist.

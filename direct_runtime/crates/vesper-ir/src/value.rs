@@ -1,6 +1,5 @@
 //! Values as every engine crate passes them around: 32 bytes at most, cheap to clone, no heap for the small ones.
 
-use crate::planted;
 use std::sync::Arc;
 
 use crate::decimal::Decimal;
@@ -502,11 +501,7 @@ pub fn are_equal(left: &[Value], right: &[Value]) -> bool {
 
 fn all_agree(left: &[Value], right: &[Value], by: &Agreement) -> bool {
     let mut pairs = left.iter().zip(right);
-    planted!(
-        "array.prefix_is_equal",
-        left.len() == right.len(),
-        left.len() <= right.len()
-    ) && pairs.all(|(left, right)| left.agrees(right, by))
+    left.len() == right.len() && pairs.all(|(left, right)| left.agrees(right, by))
 }
 
 impl Map {

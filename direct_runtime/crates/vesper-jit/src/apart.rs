@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vesper_interp::code::{Code, Instruction, Operand, OperandList, Register};
-use vesper_ir::planted;
 
 use crate::flow::{Touched, all_touched, of};
 
@@ -42,8 +41,7 @@ pub(crate) fn taken_apart(code: &Code) -> Option<Code> {
                 }
             }
             (Instruction::Field { out, place, .. }, Some(first)) => {
-                let field = planted!("express.field_before", place, place.saturating_sub(1));
-                let from = Register(u32::try_from(*first).ok()? + field);
+                let from = Register(u32::try_from(*first).ok()? + place);
                 made.push(Instruction::Move {
                     out,
                     from: Operand::register(from),

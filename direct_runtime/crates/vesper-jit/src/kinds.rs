@@ -5,7 +5,7 @@ use vesper_interp::code::Range;
 use vesper_interp::words::Form;
 use vesper_ir::types::TypePattern;
 use vesper_ir::value::Member;
-use vesper_ir::{Op, Value, planted};
+use vesper_ir::{Op, Value};
 
 /// A kind of value that has a form in machine registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,11 +104,7 @@ impl Kind {
             (Self::Member, Value::Member(Member(place))) => one(u64::from(*place)),
             (Self::Decimal, Value::Decimal(value)) => {
                 let (coefficient, scale) = value.as_small()?;
-                let coefficient = planted!(
-                    "jit.long_coefficient_is_cut_off",
-                    i64::try_from(coefficient).ok()?.cast_unsigned(),
-                    u64::try_from(coefficient & i128::from(u64::MAX)).unwrap_or_default()
-                );
+                let coefficient = i64::try_from(coefficient).ok()?.cast_unsigned();
                 Some([coefficient, u64::from(scale), 0])
             }
             _ => None,
@@ -160,11 +156,7 @@ pub(crate) fn write_range(frame: &mut Frame, slot: usize, [next, step, left]: Bi
 
 /// Writes back how far a loop through an array is.
 pub(crate) fn write_position(frame: &mut Frame, slot: usize, [_, next, _]: Bits) -> bool {
-    let next = usize::try_from(planted!(
-        "jit.loop_stands_one_item_before",
-        next,
-        next.saturating_sub(1)
-    ));
+    let next = usize::try_from(next);
     next.is_ok_and(|next| frame.set_position(slot, next))
 }
 

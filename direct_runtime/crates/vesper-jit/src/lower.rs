@@ -8,7 +8,6 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_interp::words::Shape;
-use vesper_ir::planted;
 
 use crate::NotCompiled;
 use crate::flow::{of, of_loop, touched};
@@ -353,8 +352,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                     return Ok(false);
                 }
                 let (result, held) = if let Some((what, kind, result)) = inline(op) {
-                    self.is_proven =
-                        planted!("jit.every_call_is_proven", self.code.is_proven(expression), true);
+                    self.is_proven = self.code.is_proven(expression);
                     let [first, second, ..] = args;
                     (result, self.computed(what, kind, first, second)?)
                 } else {
@@ -384,13 +382,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
             Instruction::JumpIfFalse { condition, to } => {
                 let condition = self.one(condition, Kind::Boolean)?;
-                return self.branch(
-                    how,
-                    condition,
-                    self.at + 1,
-                    to as usize,
-                    planted!("jit.jump_if_false_turned_round", false, true),
-                );
+                return self.branch(how, condition, self.at + 1, to as usize, false);
             }
             Instruction::JumpUnless {
                 op,
@@ -403,12 +395,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
             Instruction::Require { condition, .. } => {
                 let condition = self.one(condition, Kind::Boolean)?;
-                let holds = planted!(
-                    "jit.contract_is_not_looked_at",
-                    condition,
-                    self.builder.ins().iconst(types::I8, 1)
-                );
-                self.guard_unless(holds);
+                self.guard_unless(condition);
             }
             Instruction::RequireThat {
                 op, first, second, ..
@@ -424,7 +411,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                 step,
                 ..
             } => self.first_of_range(of_loop(self.code, slot), [start, end, step])?,
-            Instruction::Spend => planted!("jit.rounds_without_items_cost_nothing", self.spend(), ()),
+            Instruction::Spend => self.spend(),
             Instruction::LoopNext { slot, item, done } => {
                 return self.next_of_range(how, of_loop(self.code, slot), of(item), done as usize);
             }
@@ -454,14 +441,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             Instruction::Note { .. } if self.plain.is_written() => {}
             Instruction::Note { word, bit } => {
                 let path = self.only(of(word), Kind::Integer)?;
-                let bit = self.builder.ins().iconst(
-                    types::I64,
-                    planted!(
-                        "jit.next_point_is_noted",
-                        1_i64 << bit,
-                        (1_i64 << bit).rotate_left(1)
-                    ),
-                );
+                let bit = self.builder.ins().iconst(types::I64, 1_i64 << bit);
                 let path = self.builder.ins().bor(path, bit);
                 self.hold(of(word), Kind::Integer, &[path]);
             }

@@ -5,7 +5,6 @@
 use std::cmp::Ordering;
 
 use vesper_ir::decimal::MAX_SCALE;
-use vesper_ir::planted;
 
 use crate::runtime::{Context, NO_SLOT, answer};
 
@@ -84,7 +83,7 @@ fn raised(coefficient: i64, places: i64) -> Option<i64> {
 fn aligned(left: Small, right: Small) -> Option<(i64, i64, i64)> {
     // Scales are at most a thousand.
     let apart = left.scale.wrapping_sub(right.scale);
-    let (first, second, larger) = match apart {
+    let (first, second, scale) = match apart {
         0 => (left.coefficient, right.coefficient, left.scale),
         ..0 => (
             raised(left.coefficient, apart.wrapping_neg())?,
@@ -93,51 +92,25 @@ fn aligned(left: Small, right: Small) -> Option<(i64, i64, i64)> {
         ),
         _ => (left.coefficient, raised(right.coefficient, apart)?, left.scale),
     };
-    let scale = planted!(
-        "jit.called_sum_has_the_smaller_scale",
-        larger,
-        left.scale.min(right.scale)
-    );
     Some((first, second, scale))
 }
 
 fn sum(left: Small, right: Small) -> Option<Small> {
     let (left, right, scale) = aligned(left, right)?;
-    let coefficient = planted!(
-        "jit.called_sum_wraps",
-        left.checked_add(right)?,
-        left.wrapping_add(right)
-    );
+    let coefficient = left.checked_add(right)?;
     Some(Small { coefficient, scale })
 }
 
 fn difference(left: Small, right: Small) -> Option<Small> {
     let (left, right, scale) = aligned(left, right)?;
-    let (left, right) = planted!("jit.called_difference_turned_round", (left, right), (right, left));
-    let coefficient = planted!(
-        "jit.called_difference_wraps",
-        left.checked_sub(right)?,
-        left.wrapping_sub(right)
-    );
+    let coefficient = left.checked_sub(right)?;
     Some(Small { coefficient, scale })
 }
 
 fn product(left: Small, right: Small) -> Option<Small> {
-    let coefficient = planted!(
-        "jit.called_product_wraps",
-        left.coefficient.checked_mul(right.coefficient)?,
-        left.coefficient.wrapping_mul(right.coefficient)
-    );
-    let scale = planted!(
-        "jit.called_product_has_the_scale_of_the_left",
-        left.scale.wrapping_add(right.scale),
-        left.scale
-    );
-    let is_known = planted!(
-        "jit.called_product_without_limit",
-        scale <= i64::from(MAX_SCALE),
-        scale < i64::MAX
-    );
+    let coefficient = left.coefficient.checked_mul(right.coefficient)?;
+    let scale = left.scale.wrapping_add(right.scale);
+    let is_known = scale <= i64::from(MAX_SCALE);
     is_known.then_some(Small { coefficient, scale })
 }
 
@@ -149,11 +122,11 @@ fn order(left: Small, right: Small) -> Ordering {
         0 => left.cmp(&right),
         ..0 => match raised(left, apart.wrapping_neg()) {
             Some(left) => left.cmp(&right),
-            None => planted!("jit.called_long_left_is_equal", left.cmp(&0), Ordering::Equal),
+            None => left.cmp(&0),
         },
         _ => match raised(right, apart) {
             Some(right) => left.cmp(&right),
-            None => planted!("jit.called_long_right_is_less", 0.cmp(&right), right.cmp(&0)),
+            None => 0.cmp(&right),
         },
     }
 }

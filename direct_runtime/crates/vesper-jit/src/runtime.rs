@@ -6,7 +6,7 @@ use vesper_interp::code::{Instruction, Stepped, Tables, called, field, step};
 use vesper_interp::native::Native;
 use vesper_interp::words::Express;
 use vesper_interp::{Fault, Frame, Meter};
-use vesper_ir::{Value, planted};
+use vesper_ir::Value;
 
 use crate::kinds::{Bits, Kind, range_bits, write_position, write_range};
 use crate::machine::Machine;
@@ -182,14 +182,8 @@ impl Native for Compiled {
         };
         let exit = exit.and_then(|exit| self.parts.exits.get(exit)).ok_or(NO_EXIT)?;
         write_back(&self.parts, context.frame, context.slots, &exit.kept)?;
-        context
-            .frame
-            .set_next(planted!("jit.goes_on_behind_the_guard", exit.next, exit.next + 1));
-        planted!(
-            "jit.fuel_of_compiled_code_is_free",
-            context.meter.set_at_hand(context.fuel),
-            ()
-        );
+        context.frame.set_next(exit.next);
+        context.meter.set_at_hand(context.fuel);
         Ok(())
     }
 
@@ -365,17 +359,7 @@ pub(crate) extern "C" fn step_at(context: &mut Context<'_>, site: u32) -> i64 {
     let done = catch_unwind(AssertUnwindSafe(|| at_site(context, site))).unwrap_or(Err(PANICKED));
     if let Ok(answer @ (answer::BEFORE | answer::AFTER)) = done {
         let exits = context.parts.sites.get(site as usize).and_then(|site| site.exits);
-        context.exit = exits.map(|[before, after]| {
-            if planted!(
-                "jit.refused_is_taken_for_done",
-                answer == answer::AFTER,
-                answer == answer::BEFORE
-            ) {
-                after
-            } else {
-                before
-            }
-        });
+        context.exit = exits.map(|[before, after]| if answer == answer::AFTER { after } else { before });
     }
     done.unwrap_or_else(|fault| {
         context.fault = Some(fault);

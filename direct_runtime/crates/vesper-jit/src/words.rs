@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use vesper_interp::words::{Block, CONSTANT, Ended, Express, Shape, Words, number_of_text};
-use vesper_ir::{Key, MAX_ARITY, Member, Op, Set, TextKernels, Value, dispatch, planted};
+use vesper_ir::{Key, MAX_ARITY, Member, Op, Set, TextKernels, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::kinds::{Bits, Kind};
@@ -194,14 +194,8 @@ impl<'a> Room<'a> {
         let (Site::Has(keys, _) | Site::At { keys, .. }) = self.sites.get(site as usize)? else {
             return None;
         };
-        let found = keys.find(text);
-        let present = planted!(
-            "express.first_key_is_missing",
-            found,
-            found.filter(|place| *place > 0)
-        );
-        let place = planted!("express.value_of_the_first_key", present, present.map(|_| 0));
-        place.map_or(Some(ABSENT), |place| i64::try_from(place).ok())
+        keys.find(text)
+            .map_or(Some(ABSENT), |place| i64::try_from(place).ok())
     }
 
     /// Writes what a function gives; nothing where it has no form in words.
@@ -319,15 +313,7 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 #[inline]
 fn length(text: &str) -> i64 {
     match packed(text.as_bytes()) {
-        Some(bits)
-            if planted!(
-                "express.every_short_text_is_ascii",
-                bits & HIGH == 0,
-                bits < u64::MAX
-            ) =>
-        {
-            i64::try_from(text.len()).unwrap_or(i64::MAX)
-        }
+        Some(bits) if bits & HIGH == 0 => i64::try_from(text.len()).unwrap_or(i64::MAX),
         _ => Native.text_length(text),
     }
 }
@@ -337,11 +323,7 @@ pub(crate) extern "C" fn length_of(room: &Room<'_>, text: u64) -> i64 {
     let Some(text) = room.text(text) else {
         return LOST;
     };
-    planted!(
-        "express.length_of_no_text",
-        length(text),
-        length(text).saturating_sub(1).max(0)
-    )
+    length(text)
 }
 
 /// Called by compiled code: the place of a text among the keys at a site. It cannot panic.

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::limits::ITEMS;
 use vesper_ir::value::{are_equal, first_of_equals};
@@ -12,7 +11,7 @@ use crate::{Native, count, pair, within_items};
 
 /// A position or a number of items, where those past the end mean the end; negative ones are refused.
 fn up_to_end(position: i64, length: usize) -> Result<usize, ErrorCode> {
-    if planted!("array.take_takes_negative", position < 0, false) {
+    if position < 0 {
         return Err(ErrorCode::InvalidArgument);
     }
     Ok(usize::try_from(position).map_or(length, |position| position.min(length)))
@@ -28,11 +27,7 @@ fn furthest(values: &[Value], side: Ordering) -> Result<Value, ErrorCode> {
     let first = items.next().ok_or(ErrorCode::EmptyCollection)?;
     // SEMANTICS: Rust's own `max` gives the last of equal ones; here an equal one never takes the place of another.
     let found = items.fold(first, |best, item| {
-        if planted!(
-            "array.max_gives_last_of_equals",
-            item.compare(best) == Some(side),
-            item.compare(best) != Some(side.reverse())
-        ) {
+        if item.compare(best) == Some(side) {
             item
         } else {
             best
@@ -44,11 +39,7 @@ fn furthest(values: &[Value], side: Ordering) -> Result<Value, ErrorCode> {
 /// How many integers a range has. A loop over a range asks this instead of writing them all out.
 pub fn range_length(start: i64, end: i64, step: i64) -> Result<usize, ErrorCode> {
     if step == 0 {
-        return Err(planted!(
-            "array.range_by_zero_has_another_code",
-            ErrorCode::InvalidArgument,
-            ErrorCode::DivisionByZero
-        ));
+        return Err(ErrorCode::InvalidArgument);
     }
     // In 128 bits, where nothing overflows.
     let (start, step) = (i128::from(start), i128::from(step));
@@ -56,11 +47,7 @@ pub fn range_length(start: i64, end: i64, step: i64) -> Result<usize, ErrorCode>
     let length = if distance <= 0 {
         0
     } else {
-        planted!(
-            "array.range_with_its_end",
-            (distance - 1) / step.abs() + 1,
-            distance / step.abs() + 1
-        )
+        (distance - 1) / step.abs() + 1
     };
     usize::try_from(length)
         .ok()
@@ -90,12 +77,7 @@ impl ArrayKernels for Native {
     #[inline]
     fn array_at(&self, values: &[Value], index: i64) -> Result<Value, ErrorCode> {
         // SEMANTICS: Python counts negative indexes from the end; here they are out of range, like those past it.
-        let item = planted!(
-            "array.at_ignores_sign",
-            usize::try_from(index).ok(),
-            usize::try_from(index.unsigned_abs()).ok()
-        )
-        .and_then(|index| values.get(index));
+        let item = usize::try_from(index).ok().and_then(|index| values.get(index));
         item.cloned().ok_or(ErrorCode::IndexOutOfRange)
     }
 
@@ -177,11 +159,7 @@ impl ArrayKernels for Native {
         within_items(length)?;
         let mut result = Vec::with_capacity(length);
         parts().for_each(|items| {
-            planted!(
-                "array.flatten_takes_first_only",
-                result.extend_from_slice(items),
-                result.extend(items.first().cloned())
-            );
+            result.extend_from_slice(items);
         });
         Ok(Arc::from(result))
     }
@@ -192,14 +170,7 @@ impl ArrayKernels for Native {
         // SEMANTICS: stable both ways. A sort that is turned round afterwards would turn equal items round too.
         match order {
             SortOrder::Ascending => result.sort_by(compare),
-            SortOrder::Descending => planted!(
-                "array.sort_down_turns_equals_round",
-                result.sort_by(|left, right| compare(right, left)),
-                {
-                    result.sort_by(compare);
-                    result.reverse();
-                }
-            ),
+            SortOrder::Descending => result.sort_by(|left, right| compare(right, left)),
         }
         Arc::from(result)
     }
@@ -211,7 +182,7 @@ impl ArrayKernels for Native {
 
     fn array_zip(&self, left: &[Value], right: &[Value]) -> Result<Arc<[Value]>, ErrorCode> {
         // SEMANTICS: Rust's own `zip` ends with the shorter one.
-        if planted!("array.zip_ends_with_shorter", left.len() != right.len(), false) {
+        if left.len() != right.len() {
             return Err(ErrorCode::InvalidArgument);
         }
         let pairs = left.iter().zip(right);
@@ -221,7 +192,7 @@ impl ArrayKernels for Native {
     }
 
     fn array_enumerate(&self, values: &[Value]) -> Arc<[Value]> {
-        let places = planted!("array.enumerate_from_one", 0.., 1..).map(Value::Integer);
+        let places = (0..).map(Value::Integer);
         places
             .zip(values)
             .map(|(index, value)| pair(index, value.clone()))
@@ -257,11 +228,7 @@ impl ArrayKernels for Native {
             return Err(ErrorCode::InvalidArgument);
         }
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        let chunks = planted!(
-            "array.chunks_one_longer",
-            values.chunks(size),
-            values.chunks(size.saturating_add(1))
-        );
+        let chunks = values.chunks(size);
         Ok(chunks.map(|items| Value::Array(Arc::from(items))).collect())
     }
 

@@ -1,7 +1,6 @@
 //! The `date` family: days since 1970-01-01. The calendar is in `vesper_ir::time`.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::time::{Civil, DAY, FIRST_DATE, LAST_DATE, date_text, days_in_month, parse_date};
 use vesper_ir::{DateKernels, ErrorCode, Set, Weekday};
@@ -29,7 +28,7 @@ fn add_months(value: i32, count: i128) -> Result<i32, ErrorCode> {
     let from = Civil::from_date(value);
     let (first, days) = month_of(i128::from(months(from)) + count).ok_or(ErrorCode::TimeOverflow)?;
     // SEMANTICS: the last day of a month that is too short.
-    let day = planted!("date.months_are_not_clamped", from.day.min(days), from.day);
+    let day = from.day.min(days);
     Ok(Civil { day, ..first }.to_date())
 }
 
@@ -38,23 +37,13 @@ fn whole_months(start: i32, end: i32) -> i64 {
     let (from, to) = (Civil::from_date(start), Civil::from_date(end));
     // In the month of the end, the day comes at most at the last of it.
     let reached = from.day.min(days_in_month(to.year, to.month));
-    months(to)
-        - months(from)
-        - i64::from(planted!(
-            "date.months_between_forgets_short_months",
-            reached > to.day,
-            from.day > to.day
-        ))
+    months(to) - months(from) - i64::from(reached > to.day)
 }
 
 /// The days of the week since Monday.
 pub(crate) fn days_since_monday(date: i32) -> i32 {
     // 1970-01-01 was a Thursday.
-    planted!(
-        "date.weekday_before_1970",
-        (date + 3).rem_euclid(7),
-        ((date + 3) % 7).abs()
-    )
+    (date + 3).rem_euclid(7)
 }
 
 /// The first day of the month, or of the year if the month is 1.
@@ -103,13 +92,7 @@ impl DateKernels for Native {
             .zip(part(month))
             .zip(part(day))
             .and_then(|((year, month), day)| Civil::new(year, month, day));
-        Ok(civil
-            .ok_or(planted!(
-                "date.from_parts_has_another_code",
-                ErrorCode::InvalidArgument,
-                ErrorCode::BadFormat
-            ))?
-            .to_date())
+        Ok(civil.ok_or(ErrorCode::InvalidArgument)?.to_date())
     }
 
     fn date_text(&self, value: i32) -> Arc<str> {
@@ -148,11 +131,7 @@ impl DateKernels for Native {
 
     fn date_years_between(&self, start: i32, end: i32) -> i64 {
         // Rust divides toward zero, as `quot` does.
-        planted!(
-            "date.years_between_floors",
-            self.date_months_between(start, end) / 12,
-            self.date_months_between(start, end).div_euclid(12)
-        )
+        self.date_months_between(start, end) / 12
     }
 
     fn date_weekday(&self, value: i32) -> Weekday {
@@ -185,11 +164,7 @@ impl DateKernels for Native {
 
     fn date_day_of_year(&self, value: i32) -> i64 {
         let year = Civil::from_date(value).year;
-        planted!(
-            "date.day_of_year_from_zero",
-            i64::from(value - first_of(year, 1)) + 1,
-            i64::from(value - first_of(year, 1))
-        )
+        i64::from(value - first_of(year, 1)) + 1
     }
 
     fn date_days_in_month(&self, value: i32) -> i64 {
@@ -226,11 +201,7 @@ impl DateKernels for Native {
                 business.between(value + 1, day + 1) >= wanted
             }),
             _ => last_day(FIRST_DATE, value - 1, |day| {
-                planted!(
-                    "date.business_days_back_one_more",
-                    business.between(day, value) >= wanted,
-                    business.between(day, value) > wanted
-                )
+                business.between(day, value) >= wanted
             }),
         };
         found.ok_or(ErrorCode::TimeOverflow)

@@ -3,7 +3,6 @@
 //! SEMANTICS: Python's `decimal` rounds to the context's precision and knows −0; Vesper does neither.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::decimal::{AllocateError, DivideError, OverLimit, ParseDecimalError, allocate};
 use vesper_ir::{Decimal, DecimalKernels, ErrorCode, RoundingMode, Value};
@@ -16,11 +15,7 @@ fn or_overflow(result: Result<Decimal, OverLimit>) -> Result<Decimal, ErrorCode>
 
 fn quotient(result: Result<Decimal, DivideError>) -> Result<Decimal, ErrorCode> {
     result.map_err(|error| match error {
-        DivideError::ByZero => planted!(
-            "decimal.divide_by_zero_has_another_code",
-            ErrorCode::DivisionByZero,
-            ErrorCode::DecimalOverflow
-        ),
+        DivideError::ByZero => ErrorCode::DivisionByZero,
         DivideError::OverLimit => ErrorCode::DecimalOverflow,
     })
 }
@@ -75,11 +70,7 @@ impl DecimalKernels for Native {
 
     #[inline]
     fn decimal_less(&self, left: &Decimal, right: &Decimal) -> bool {
-        planted!(
-            "decimal.less_of_long_ones_takes_equal",
-            left.compare(right).is_lt(),
-            left.compare(right).is_le()
-        )
+        left.compare(right).is_lt()
     }
 
     #[inline]
@@ -109,42 +100,26 @@ impl DecimalKernels for Native {
         scale: i64,
         mode: RoundingMode,
     ) -> Result<Decimal, ErrorCode> {
-        let scale = u16::try_from(scale)
-            .ok()
-            .filter(|scale| planted!("decimal.div_refuses_last_scale", *scale <= 1_000, *scale < 1_000));
+        let scale = u16::try_from(scale).ok().filter(|scale| *scale <= 1_000);
         let scale = scale.ok_or(ErrorCode::InvalidArgument)?;
         quotient(left.divide_to(right, scale, mode))
     }
 
     fn decimal_round(&self, value: &Decimal, scale: i64, mode: RoundingMode) -> Result<Decimal, ErrorCode> {
-        let scale = i16::try_from(scale).ok().filter(|scale| {
-            planted!(
-                "decimal.round_refuses_tens",
-                (-1_000..=1_000).contains(scale),
-                (0..=1_000).contains(scale)
-            )
-        });
+        let scale = i16::try_from(scale)
+            .ok()
+            .filter(|scale| (-1_000..=1_000).contains(scale));
         or_overflow(value.round(scale.ok_or(ErrorCode::InvalidArgument)?, mode))
     }
 
     #[inline]
     fn decimal_floor(&self, value: &Decimal) -> Result<i64, ErrorCode> {
-        whole(
-            value,
-            planted!("decimal.floor_truncates", RoundingMode::Floor, RoundingMode::Down),
-        )
+        whole(value, RoundingMode::Floor)
     }
 
     #[inline]
     fn decimal_ceil(&self, value: &Decimal) -> Result<i64, ErrorCode> {
-        whole(
-            value,
-            planted!(
-                "decimal.ceil_goes_away_from_zero",
-                RoundingMode::Ceiling,
-                RoundingMode::Up
-            ),
-        )
+        whole(value, RoundingMode::Ceiling)
     }
 
     #[inline]
@@ -154,7 +129,7 @@ impl DecimalKernels for Native {
 
     #[inline]
     fn decimal_to_integer(&self, value: &Decimal) -> Result<i64, ErrorCode> {
-        if planted!("decimal.to_integer_drops_fraction", !value.is_whole(), false) {
+        if !value.is_whole() {
             return Err(ErrorCode::NotWhole);
         }
         whole(value, RoundingMode::Down)
@@ -197,11 +172,7 @@ impl DecimalKernels for Native {
     fn decimal_parse(&self, value: &str) -> Result<Decimal, ErrorCode> {
         Decimal::parse(value).map_err(|error| match error {
             ParseDecimalError::Malformed => ErrorCode::BadFormat,
-            ParseDecimalError::OutOfRange => planted!(
-                "decimal.parse_too_long_has_another_code",
-                ErrorCode::DecimalOverflow,
-                ErrorCode::BadFormat
-            ),
+            ParseDecimalError::OutOfRange => ErrorCode::DecimalOverflow,
         })
     }
 
@@ -221,10 +192,6 @@ impl DecimalKernels for Native {
             return Err(ErrorCode::EmptyCollection);
         }
         let sum = self.decimal_sum(values)?;
-        quotient(sum.divide(&Decimal::from(planted!(
-            "decimal.avg_of_one_more",
-            count(values.len()),
-            count(values.len() + 1)
-        ))))
+        quotient(sum.divide(&Decimal::from(count(values.len()))))
     }
 }

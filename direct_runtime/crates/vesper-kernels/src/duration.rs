@@ -1,7 +1,6 @@
 //! The `duration` family: microseconds, of either sign.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::time::{DAY, SECOND, TimeError, duration, duration_text, parse_duration};
 use vesper_ir::{Decimal, DurationKernels, ErrorCode, Value};
@@ -77,11 +76,7 @@ impl DurationKernels for Native {
         // To the nearest; half to the even one of the two.
         let rounded = match (2 * rest.abs()).cmp(&divisor.abs()) {
             std::cmp::Ordering::Greater => quotient + sign,
-            std::cmp::Ordering::Equal => planted!(
-                "duration.divide_half_up",
-                quotient + sign * (quotient % 2).abs(),
-                quotient + sign
-            ),
+            std::cmp::Ordering::Equal => quotient + sign * (quotient % 2).abs(),
             std::cmp::Ordering::Less => quotient,
         };
         // No longer than what was divided.
@@ -108,11 +103,7 @@ impl DurationKernels for Native {
     fn duration_parse(&self, value: &str) -> Result<i64, ErrorCode> {
         parse_duration(value).map_err(|error| match error {
             TimeError::Malformed => ErrorCode::BadFormat,
-            TimeError::OutOfRange => planted!(
-                "duration.parse_too_long_has_another_code",
-                ErrorCode::TimeOverflow,
-                ErrorCode::BadFormat
-            ),
+            TimeError::OutOfRange => ErrorCode::TimeOverflow,
         })
     }
 
@@ -122,12 +113,7 @@ impl DurationKernels for Native {
 
     fn duration_total_seconds(&self, value: i64) -> Decimal {
         // Nineteen digits and six places are within the limits, so the other value is never taken.
-        planted!(
-            "duration.total_seconds_in_milliseconds",
-            Decimal::new(i128::from(value), PLACES),
-            Decimal::new(i128::from(value / 1_000), 3)
-        )
-        .unwrap_or_else(|_| Decimal::from(0))
+        Decimal::new(i128::from(value), PLACES).unwrap_or_else(|_| Decimal::from(0))
     }
 
     #[inline]

@@ -3,7 +3,6 @@
 //! SEMANTICS: Rust wraps or panics on overflow and Python never overflows; Vesper fails, at each operation.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::decimal::DivideError;
 use vesper_ir::{Decimal, ErrorCode, IntegerKernels, Value};
@@ -14,7 +13,7 @@ use crate::{Native, count};
 fn shift(count: i64) -> Result<u32, ErrorCode> {
     u32::try_from(count)
         .ok()
-        .filter(|count| planted!("integer.shift_by_64", *count < i64::BITS, *count <= i64::BITS))
+        .filter(|count| *count < i64::BITS)
         .ok_or(ErrorCode::InvalidArgument)
 }
 
@@ -29,39 +28,22 @@ fn integers(values: &[Value]) -> impl Iterator<Item = i64> {
 impl IntegerKernels for Native {
     #[inline]
     fn integer_add(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
-        planted!(
-            "integer.add_wraps",
-            left.checked_add(right).ok_or(ErrorCode::IntegerOverflow),
-            Ok(left.wrapping_add(right))
-        )
+        left.checked_add(right).ok_or(ErrorCode::IntegerOverflow)
     }
 
     #[inline]
     fn integer_subtract(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
-        planted!(
-            "integer.subtract_turned_round",
-            left.checked_sub(right),
-            right.checked_sub(left)
-        )
-        .ok_or(ErrorCode::IntegerOverflow)
+        left.checked_sub(right).ok_or(ErrorCode::IntegerOverflow)
     }
 
     #[inline]
     fn integer_multiply(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
-        planted!(
-            "integer.multiply_saturates",
-            left.checked_mul(right).ok_or(ErrorCode::IntegerOverflow),
-            Ok(left.saturating_mul(right))
-        )
+        left.checked_mul(right).ok_or(ErrorCode::IntegerOverflow)
     }
 
     #[inline]
     fn integer_negate(&self, value: i64) -> Result<i64, ErrorCode> {
-        planted!(
-            "integer.negate_wraps",
-            value.checked_neg().ok_or(ErrorCode::IntegerOverflow),
-            Ok(value.wrapping_neg())
-        )
+        value.checked_neg().ok_or(ErrorCode::IntegerOverflow)
     }
 
     #[inline]
@@ -76,7 +58,7 @@ impl IntegerKernels for Native {
 
     #[inline]
     fn integer_less(&self, left: i64, right: i64) -> bool {
-        planted!("integer.less_takes_equal", left < right, left <= right)
+        left < right
     }
 
     #[inline]
@@ -91,11 +73,7 @@ impl IntegerKernels for Native {
 
     #[inline]
     fn integer_greater_or_equal(&self, left: i64, right: i64) -> bool {
-        planted!(
-            "integer.greater_or_equal_misses_equal",
-            left >= right,
-            left > right
-        )
+        left >= right
     }
 
     #[inline]
@@ -108,11 +86,7 @@ impl IntegerKernels for Native {
     #[inline]
     fn integer_quot(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
         if right == 0 {
-            return Err(planted!(
-                "integer.quot_by_zero_has_another_code",
-                ErrorCode::DivisionByZero,
-                ErrorCode::InvalidArgument
-            ));
+            return Err(ErrorCode::DivisionByZero);
         }
         left.checked_div(right).ok_or(ErrorCode::IntegerOverflow)
     }
@@ -123,11 +97,7 @@ impl IntegerKernels for Native {
             return Err(ErrorCode::DivisionByZero);
         }
         // SEMANTICS: Rust overflows where the quotient does, at the smallest integer and -1; the remainder is 0.
-        planted!(
-            "integer.rem_overflows_with_its_quotient",
-            Ok(left.wrapping_rem(right)),
-            left.checked_rem(right).ok_or(ErrorCode::IntegerOverflow)
-        )
+        Ok(left.wrapping_rem(right))
     }
 
     #[inline]
@@ -135,22 +105,14 @@ impl IntegerKernels for Native {
         let quotient = self.integer_quot(left, right)?;
         let remainder = left.wrapping_rem(right);
         // SEMANTICS: `div_euclid` is another division: it rounds up where the divisor is negative.
-        let is_rounded_up = planted!(
-            "integer.div_floor_ignores_sign_of_divisor",
-            remainder != 0 && (remainder < 0) != (right < 0),
-            remainder < 0
-        );
+        let is_rounded_up = remainder != 0 && (remainder < 0) != (right < 0);
         Ok(if is_rounded_up { quotient - 1 } else { quotient })
     }
 
     #[inline]
     fn integer_mod(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
         let remainder = self.integer_rem(left, right)?;
-        let is_other_sign = planted!(
-            "integer.mod_ignores_sign_of_divisor",
-            remainder != 0 && (remainder < 0) != (right < 0),
-            remainder < 0
-        );
+        let is_other_sign = remainder != 0 && (remainder < 0) != (right < 0);
         // Of opposite signs, so that the sum fits.
         Ok(if is_other_sign {
             remainder + right
@@ -161,11 +123,7 @@ impl IntegerKernels for Native {
 
     #[inline]
     fn integer_abs(&self, value: i64) -> Result<i64, ErrorCode> {
-        planted!(
-            "integer.abs_wraps",
-            value.checked_abs().ok_or(ErrorCode::IntegerOverflow),
-            Ok(value.wrapping_abs())
-        )
+        value.checked_abs().ok_or(ErrorCode::IntegerOverflow)
     }
 
     #[inline]
@@ -174,23 +132,13 @@ impl IntegerKernels for Native {
     }
 
     fn integer_pow(&self, base: i64, exponent: i64) -> Result<i64, ErrorCode> {
-        if planted!("integer.pow_refuses_zero", exponent < 0, exponent <= 0) {
+        if exponent < 0 {
             return Err(ErrorCode::InvalidArgument);
         }
         match (base, u32::try_from(exponent)) {
             (_, Ok(exponent)) => base.checked_pow(exponent).ok_or(ErrorCode::IntegerOverflow),
             (0 | 1, Err(_)) => Ok(base),
-            (-1, Err(_)) => Ok(
-                if planted!(
-                    "integer.pow_of_minus_one_turned_round",
-                    exponent % 2 == 0,
-                    exponent % 2 != 0
-                ) {
-                    1
-                } else {
-                    -1
-                },
-            ),
+            (-1, Err(_)) => Ok(if exponent % 2 == 0 { 1 } else { -1 }),
             (_, Err(_)) => Err(ErrorCode::IntegerOverflow),
         }
     }
@@ -214,9 +162,7 @@ impl IntegerKernels for Native {
             [b'-', digits @ ..] => (true, digits),
             [b'+', digits @ ..] | digits => (false, digits),
         };
-        if planted!("integer.parse_takes_no_digits", digits.is_empty(), false)
-            || !digits.iter().all(u8::is_ascii_digit)
-        {
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
             return Err(ErrorCode::BadFormat);
         }
         // Downwards, where there is one number more.
@@ -264,30 +210,18 @@ impl IntegerKernels for Native {
     #[inline]
     fn integer_shift_right(&self, value: i64, count: i64) -> Result<i64, ErrorCode> {
         // Of a signed integer, which rounds toward negative infinity.
-        Ok(planted!(
-            "integer.shift_right_without_sign",
-            value >> shift(count)?,
-            (value.cast_unsigned() >> shift(count)?).cast_signed()
-        ))
+        Ok(value >> shift(count)?)
     }
 
     #[inline]
     fn integer_bit_count(&self, value: i64) -> i64 {
-        i64::from(planted!(
-            "integer.bit_count_of_magnitude",
-            value.count_ones(),
-            value.unsigned_abs().count_ones()
-        ))
+        i64::from(value.count_ones())
     }
 
     fn integer_sum(&self, values: &[Value]) -> Result<i64, ErrorCode> {
         // SEMANTICS: every partial sum fits, not only the last one.
         integers(values).try_fold(0, |sum: i64, value| {
-            planted!(
-                "integer.sum_saturates",
-                sum.checked_add(value).ok_or(ErrorCode::IntegerOverflow),
-                Ok(sum.saturating_add(value))
-            )
+            sum.checked_add(value).ok_or(ErrorCode::IntegerOverflow)
         })
     }
 
@@ -296,12 +230,6 @@ impl IntegerKernels for Native {
         let sum: i128 = integers(values).map(i128::from).sum();
         let average = Decimal::whole(sum).divide(&Decimal::from(count(values.len())));
         // So short a sum by so short a count is never over a limit: what fails is a count of zero.
-        average.map_err(|_: DivideError| {
-            planted!(
-                "integer.avg_of_nothing_has_another_code",
-                ErrorCode::EmptyCollection,
-                ErrorCode::DivisionByZero
-            )
-        })
+        average.map_err(|_: DivideError| ErrorCode::EmptyCollection)
     }
 }

@@ -1,7 +1,6 @@
 //! The `json` family.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::json::{ParseJsonError, parse};
 use vesper_ir::limits::TEXT_LENGTH;
@@ -57,15 +56,7 @@ impl JsonKernels for Native {
             return Err(ErrorCode::BadCast);
         };
         let found = usize::try_from(index).ok().and_then(|index| items.get(index));
-        Ok(Arc::new(
-            found
-                .ok_or(planted!(
-                    "json.item_has_another_code",
-                    ErrorCode::IndexOutOfRange,
-                    ErrorCode::MissingKey
-                ))?
-                .clone(),
-        ))
+        Ok(Arc::new(found.ok_or(ErrorCode::IndexOutOfRange)?.clone()))
     }
 
     fn json_cast(&self, value: &Json, type_t: &Type) -> Result<Value, ErrorCode> {

@@ -1,7 +1,6 @@
 //! The `map` family.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::{ErrorCode, Key, Map, MapKernels, Value};
 
@@ -23,11 +22,7 @@ impl MapKernels for Native {
 
     #[inline]
     fn map_at(&self, entries: &Map, key: Key<'_>) -> Result<Value, ErrorCode> {
-        entries.get(key).cloned().ok_or(planted!(
-            "map.at_has_another_code",
-            ErrorCode::MissingKey,
-            ErrorCode::IndexOutOfRange
-        ))
+        entries.get(key).cloned().ok_or(ErrorCode::MissingKey)
     }
 
     #[inline]
@@ -67,11 +62,7 @@ impl MapKernels for Native {
             },
             _ => None,
         });
-        Map::of_entries(entries.collect()).ok_or(planted!(
-            "map.from_entries_has_another_code",
-            ErrorCode::DuplicateKey,
-            ErrorCode::InvalidArgument
-        ))
+        Map::of_entries(entries.collect()).ok_or(ErrorCode::DuplicateKey)
     }
 
     fn map_put(&self, entries: &Map, key: Key<'_>, value: &Value) -> Result<Map, ErrorCode> {

@@ -1,6 +1,5 @@
 //! The `optional` family.
 
-use vesper_ir::planted;
 use vesper_ir::{ErrorCode, OptionalKernels, Value};
 
 use crate::Native;
@@ -25,7 +24,7 @@ impl OptionalKernels for Native {
     fn optional_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool {
         match (left, right) {
             (Some(left), Some(right)) => left.is_equal(right),
-            (None, None) => planted!("optional.null_is_not_null", true, false),
+            (None, None) => true,
             _ => false,
         }
     }
@@ -42,10 +41,6 @@ impl OptionalKernels for Native {
 
     #[inline]
     fn optional_require(&self, value: Option<&Value>) -> Result<Value, ErrorCode> {
-        value.cloned().ok_or(planted!(
-            "optional.require_has_another_code",
-            ErrorCode::NullValue,
-            ErrorCode::MissingKey
-        ))
+        value.cloned().ok_or(ErrorCode::NullValue)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::limits::TEXT_LENGTH;
 use vesper_ir::pattern::Pattern;
@@ -90,13 +89,7 @@ fn groups(value: &str, pattern: &Pattern) -> Option<Value> {
     let whole = searcher.search(0)?;
     let groups = (1..=pattern.groups()).map(|number| searcher.group(number));
     let parts = [Some(whole)].into_iter().chain(groups);
-    let parts = parts.map(|part| {
-        Value::from_optional(planted!(
-            "regex.group_that_took_no_part_is_empty",
-            part.map(|part| text_of(value, part)),
-            Some(text_of(value, part.unwrap_or(0..0)))
-        ))
-    });
+    let parts = parts.map(|part| Value::from_optional(part.map(|part| text_of(value, part))));
     Some(Value::Array(parts.collect()))
 }
 
@@ -133,13 +126,7 @@ fn split(value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode> {
         parts.push(text_of(value, from..found.start));
         from = found.end;
     }
-    planted!(
-        "regex.split_loses_last_empty_part",
-        parts.push(text_of(value, from..value.len())),
-        if from < value.len() {
-            parts.push(text_of(value, from..value.len()));
-        }
-    );
+    parts.push(text_of(value, from..value.len()));
     Ok(Arc::from(parts))
 }
 

@@ -1,7 +1,6 @@
 //! The `text` family.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::limits::TEXT_LENGTH;
 use vesper_ir::unicode::{push_lower, push_upper};
@@ -34,11 +33,7 @@ fn length(value: &str) -> usize {
 
 /// Fails where there would be more code points than a string holds; asked before they are put together.
 fn within_text(length: usize) -> Result<(), ErrorCode> {
-    if planted!(
-        "text.longest_refused",
-        length > TEXT_LENGTH,
-        length >= TEXT_LENGTH
-    ) {
+    if length > TEXT_LENGTH {
         return Err(ErrorCode::TooLarge);
     }
     Ok(())
@@ -78,18 +73,10 @@ fn in_case(value: &str, push: fn(char, &mut String)) -> Result<Arc<str>, ErrorCo
 /// What is missing to a width, as a string of fills.
 fn padding(value: &str, width: i64, fill: &str) -> Result<String, ErrorCode> {
     let mut fills = fill.chars();
-    if planted!(
-        "text.pad_takes_two_fills",
-        fills.next().is_none() || fills.next().is_some(),
-        fills.next().is_none()
-    ) {
+    if fills.next().is_none() || fills.next().is_some() {
         return Err(ErrorCode::InvalidArgument);
     }
-    let missing = width.saturating_sub(planted!(
-        "text.pad_width_in_bytes",
-        count(length(value)),
-        count(value.len())
-    ));
+    let missing = width.saturating_sub(count(length(value)));
     if missing <= 0 {
         return Ok(String::new());
     }
@@ -101,11 +88,7 @@ impl TextKernels for Native {
     #[inline]
     fn text_length(&self, value: &str) -> i64 {
         // SEMANTICS: Rust's `len` counts UTF-8 bytes; Vesper, like Python, counts code points.
-        planted!(
-            "text.length_in_bytes",
-            count(value.chars().count()),
-            count(value.len())
-        )
+        count(value.chars().count())
     }
 
     #[inline]
@@ -149,19 +132,15 @@ impl TextKernels for Native {
     }
 
     fn text_at(&self, value: &str, index: i64) -> Result<Arc<str>, ErrorCode> {
-        let char = usize::try_from(index).ok().and_then(|index| {
-            planted!(
-                "text.at_one_before",
-                value.chars().nth(index),
-                value.chars().nth(index.saturating_sub(1))
-            )
-        });
+        let char = usize::try_from(index)
+            .ok()
+            .and_then(|index| value.chars().nth(index));
         let char = char.ok_or(ErrorCode::IndexOutOfRange)?;
         Ok(Arc::from(&*char.encode_utf8(&mut [0; 4])))
     }
 
     fn text_slice(&self, value: &str, start: i64, end: i64) -> Result<Arc<str>, ErrorCode> {
-        if planted!("text.slice_takes_negative_end", start < 0 || end < 0, start < 0) {
+        if start < 0 || end < 0 {
             return Err(ErrorCode::InvalidArgument);
         }
         let position = |position: i64| usize::try_from(position).unwrap_or(usize::MAX);
@@ -172,18 +151,14 @@ impl TextKernels for Native {
 
     fn text_split(&self, value: &str, separator: &str) -> Result<Arc<[Value]>, ErrorCode> {
         // SEMANTICS: Rust splits at an empty separator too, around every character.
-        if planted!("text.split_at_nothing", separator.is_empty(), false) {
+        if separator.is_empty() {
             return Err(ErrorCode::InvalidArgument);
         }
         parts(value.split(separator))
     }
 
     fn text_words(&self, value: &str) -> Result<Arc<[Value]>, ErrorCode> {
-        parts(
-            value
-                .split(is_white_space)
-                .filter(|word| planted!("text.words_keeps_empty_ones", !word.is_empty(), true)),
-        )
+        parts(value.split(is_white_space).filter(|word| !word.is_empty()))
     }
 
     fn text_join(&self, parts: &[Value], separator: &str) -> Result<Arc<str>, ErrorCode> {
@@ -202,19 +177,11 @@ impl TextKernels for Native {
             total = total.saturating_add(length(text));
             within_text(total)?;
         }
-        Ok(Arc::from(planted!(
-            "text.join_without_separator",
-            texts.join(separator),
-            texts.concat()
-        )))
+        Ok(Arc::from(texts.join(separator)))
     }
 
     fn text_trim(&self, value: &str) -> Arc<str> {
-        Arc::from(planted!(
-            "text.trim_only_spaces",
-            value.trim_matches(is_white_space),
-            value.trim_matches(' ')
-        ))
+        Arc::from(value.trim_matches(is_white_space))
     }
 
     fn text_trim_start(&self, value: &str) -> Arc<str> {
@@ -222,11 +189,7 @@ impl TextKernels for Native {
     }
 
     fn text_trim_end(&self, value: &str) -> Arc<str> {
-        Arc::from(planted!(
-            "text.trim_end_only_ascii",
-            value.trim_end_matches(is_white_space),
-            value.trim_end_matches(|char: char| char.is_ascii_whitespace())
-        ))
+        Arc::from(value.trim_end_matches(is_white_space))
     }
 
     #[inline]
@@ -246,11 +209,7 @@ impl TextKernels for Native {
 
     fn text_index_of(&self, value: &str, part: &str) -> Option<Value> {
         let before = value.get(..value.find(part)?)?;
-        Some(Value::Integer(planted!(
-            "text.index_in_bytes",
-            count(length(before)),
-            count(before.len())
-        )))
+        Some(Value::Integer(count(length(before))))
     }
 
     fn text_replace(&self, value: &str, old: &str, new: &str) -> Result<Arc<str>, ErrorCode> {
@@ -261,19 +220,11 @@ impl TextKernels for Native {
         let found = value.matches(old).count();
         let kept = length(value).saturating_sub(found.saturating_mul(length(old)));
         within_text(kept.saturating_add(found.saturating_mul(length(new))))?;
-        Ok(Arc::from(planted!(
-            "text.replace_only_first",
-            value.replace(old, new),
-            value.replacen(old, new, 1)
-        )))
+        Ok(Arc::from(value.replace(old, new)))
     }
 
     fn text_lower(&self, value: &str) -> Result<Arc<str>, ErrorCode> {
-        planted!(
-            "text.lower_only_ascii",
-            in_case(value, push_lower),
-            Ok(Arc::from(value.to_ascii_lowercase()))
-        )
+        in_case(value, push_lower)
     }
 
     fn text_upper(&self, value: &str) -> Result<Arc<str>, ErrorCode> {
@@ -306,8 +257,7 @@ impl TextKernels for Native {
     }
 
     fn text_is_digits(&self, value: &str) -> bool {
-        planted!("text.nothing_is_digits", !value.is_empty(), true)
-            && value.bytes().all(|byte| byte.is_ascii_digit())
+        !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
     }
 
     fn text_code_point(&self, value: &str) -> Result<i64, ErrorCode> {
@@ -325,14 +275,7 @@ impl TextKernels for Native {
     }
 
     fn text_percent_encode(&self, value: &str) -> Result<Arc<str>, ErrorCode> {
-        let is_kept = |byte: u8| {
-            byte.is_ascii_alphanumeric()
-                || planted!(
-                    "text.percent_encodes_tilde",
-                    b"-._~".contains(&byte),
-                    b"-._".contains(&byte)
-                )
-        };
+        let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         let kept = value.bytes().filter(|byte| is_kept(*byte)).count();
         within_text(kept.saturating_add((value.len() - kept).saturating_mul(3)))?;
         let mut encoded = String::with_capacity(value.len());
@@ -343,11 +286,7 @@ impl TextKernels for Native {
                 encoded.push('%');
                 for digit in [byte >> 4, byte & 15] {
                     let digit = char::from_digit(u32::from(digit), 16).unwrap_or('0');
-                    encoded.push(planted!(
-                        "text.percent_in_lower_case",
-                        digit.to_ascii_uppercase(),
-                        digit
-                    ));
+                    encoded.push(digit.to_ascii_uppercase());
                 }
             }
         }

@@ -1,7 +1,6 @@
 //! The `value` family: what all ordered types have.
 
 use std::cmp::Ordering;
-use vesper_ir::planted;
 
 use vesper_ir::{ErrorCode, Value, ValueKernels};
 
@@ -21,25 +20,12 @@ impl ValueKernels for Native {
 
     #[inline]
     fn value_max(&self, left: &Value, right: &Value) -> Value {
-        if planted!(
-            "value.max_gives_right_of_equals",
-            compare(right, left).is_gt(),
-            compare(right, left).is_ge()
-        ) {
-            right
-        } else {
-            left
-        }
-        .clone()
+        if compare(right, left).is_gt() { right } else { left }.clone()
     }
 
     #[inline]
     fn value_clamp(&self, value: &Value, low: &Value, high: &Value) -> Result<Value, ErrorCode> {
-        if planted!(
-            "value.clamp_takes_crossed_bounds",
-            compare(low, high).is_gt(),
-            false
-        ) {
+        if compare(low, high).is_gt() {
             return Err(ErrorCode::InvalidArgument);
         }
         let nearest = if compare(value, low).is_lt() {

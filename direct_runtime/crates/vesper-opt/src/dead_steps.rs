@@ -5,9 +5,9 @@
 
 use std::collections::HashSet;
 
+use vesper_ir::Node;
 use vesper_ir::flow::{Block, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::{Node, planted};
 
 use crate::safety::{is_safe, reached};
 use crate::{Facts, kind, known_boolean};
@@ -52,11 +52,7 @@ impl Search<'_> {
         match &mut statement {
             Statement::Step { value, handlers, .. } => {
                 let is_read = place.is_none_or(|place| self.read.contains(&place));
-                let may_fail = planted!(
-                    "opt.dead_steps_cannot_fail",
-                    !is_safe(self.node, self.facts, *value),
-                    false
-                );
+                let may_fail = !is_safe(self.node, self.facts, *value);
                 if !is_read && !may_fail && handlers.is_empty() {
                     return None;
                 }
@@ -68,7 +64,7 @@ impl Search<'_> {
             Statement::Require { holds } => {
                 if known_boolean(self.node, *holds) != Some(true) {
                     self.read_all([*holds]);
-                    planted!("opt.what_a_clause_mentions_is_dead", self.mention(*holds), ());
+                    self.mention(*holds);
                 }
             }
             Statement::Branch(branch) => {

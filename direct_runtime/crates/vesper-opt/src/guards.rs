@@ -2,7 +2,7 @@
 //! not evaluated again. (Guards that no round of a loop can change are moved out of it by `invariants`.)
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::{Node, Op, Type, Value, planted};
+use vesper_ir::{Node, Op, Type, Value};
 
 use crate::numbering::{Number, Numbers};
 use crate::safety::is_safe;
@@ -31,11 +31,7 @@ fn opposite(op: Op) -> Option<Op> {
     Some(match op {
         Op::IntegerEqual => Op::IntegerNotEqual,
         Op::IntegerNotEqual => Op::IntegerEqual,
-        Op::IntegerLess => planted!(
-            "opt.opposite_of_less_is_greater",
-            Op::IntegerGreaterOrEqual,
-            Op::IntegerGreater
-        ),
+        Op::IntegerLess => Op::IntegerGreaterOrEqual,
         Op::IntegerGreaterOrEqual => Op::IntegerLess,
         Op::IntegerGreater => Op::IntegerLessOrEqual,
         Op::IntegerLessOrEqual => Op::IntegerGreater,
@@ -44,11 +40,7 @@ fn opposite(op: Op) -> Option<Op> {
         Op::DecimalLess => Op::DecimalGreaterOrEqual,
         Op::DecimalGreaterOrEqual => Op::DecimalLess,
         Op::DecimalGreater => Op::DecimalLessOrEqual,
-        Op::DecimalLessOrEqual => planted!(
-            "opt.opposite_of_at_most_is_less",
-            Op::DecimalGreater,
-            Op::DecimalLess
-        ),
+        Op::DecimalLessOrEqual => Op::DecimalGreater,
         Op::EnumEqual => Op::EnumNotEqual,
         Op::EnumNotEqual => Op::EnumEqual,
         Op::TextEqual => Op::TextNotEqual,
@@ -72,7 +64,7 @@ impl Visitor for Guards<'_> {
         if let Some(known) = self.known.get(&number)
             && is_safe(node, self.facts, index)
         {
-            let known = planted!("opt.settled_guards_hold", *known, true);
+            let known = *known;
             replace(node, index, Value::Boolean(known));
         }
     }
@@ -82,7 +74,7 @@ impl Visitor for Guards<'_> {
     }
 
     fn close(&mut self) {
-        planted!("opt.guards_outlive_their_scope", self.known.close(), ());
+        self.known.close();
     }
 
     fn assume(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
@@ -95,7 +87,7 @@ impl Visitor for Guards<'_> {
                 self.assume(node, *left, true);
                 self.assume(node, *right, true);
             }
-            ExpressionKind::Or(left, right) if planted!("opt.or_that_holds_tells_of_both", !is, true) => {
+            ExpressionKind::Or(left, right) if !is => {
                 self.assume(node, *left, is);
                 self.assume(node, *right, is);
             }

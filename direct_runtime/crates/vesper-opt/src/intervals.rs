@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use vesper_ir::flow::{Loop, NamedValue};
 use vesper_ir::limits::ITEMS;
 use vesper_ir::node::{ExpressionIndex, ExpressionKind, ForKind};
-use vesper_ir::{Node, Op, Type, Value, planted};
+use vesper_ir::{Node, Op, Type, Value};
 
 use crate::safety::is_safe;
 use crate::walk::{Scoped, Visitor, walk};
@@ -36,7 +36,7 @@ pub(crate) fn prove(node: &mut Node, facts: &mut Facts) {
             if state.is_confirmed {
                 continue;
             }
-            is_confirmed = planted!("opt.guesses_are_not_confirmed", false, true);
+            is_confirmed = false;
             let wider = match attempt {
                 tried if tried < GROWING => state.seen,
                 tried if tried == GROWING => state.by_rounds.unwrap_or(state.widest),
@@ -265,7 +265,7 @@ impl Relation {
 
     fn opposite(self) -> Option<Self> {
         match self {
-            Self::Less => Some(planted!("opt.not_less_is_greater", Self::AtLeast, Self::Greater)),
+            Self::Less => Some(Self::AtLeast),
             Self::AtMost => Some(Self::Greater),
             Self::Greater => Some(Self::AtMost),
             Self::AtLeast => Some(Self::Less),
@@ -393,7 +393,7 @@ impl Visitor for Intervals<'_> {
     }
 
     fn close(&mut self) {
-        planted!("opt.ranges_outlive_their_scope", self.known.close(), ());
+        self.known.close();
     }
 
     fn assume(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
@@ -456,10 +456,7 @@ impl Visitor for Intervals<'_> {
                 seen = seen.hull(&self.range(node, *next));
                 by_rounds = self.distance(node, *next, local).map(|by| {
                     let still = Range::Integer(0, 0);
-                    let rounds = Range::Integer(
-                        0,
-                        planted!("opt.a_loop_has_one_round", i128::from(repeated.max), 1),
-                    );
+                    let rounds = Range::Integer(0, i128::from(repeated.max));
                     first.add(&by.hull(&still).multiply(&rounds))
                 });
             }
@@ -501,7 +498,7 @@ impl Visitor for Intervals<'_> {
         for (place, (_, value)) in success.iter().enumerate() {
             let range = self.range(node, *value);
             let all = match self.outputs.get(&place) {
-                Some(known) => planted!("opt.only_the_last_return_counts", known.hull(&range), range),
+                Some(known) => known.hull(&range),
                 None => range,
             };
             self.outputs.insert(place, all);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use vesper_ir::flow::{Block, Loop, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind, LocalNumber};
-use vesper_ir::{Node, Type, planted};
+use vesper_ir::{Node, Type};
 
 use crate::common::is_test;
 use crate::safety::{is_safe, parts_of, reached};
@@ -84,17 +84,9 @@ impl Search<'_> {
 
         let mut changing = Changing::default();
         let locals = numbers.iter().filter_map(|number| self.node.loop_local(*number));
-        planted!(
-            "opt.state_of_a_loop_never_changes",
-            changing.locals.extend(locals),
-            drop(locals)
-        );
+        changing.locals.extend(locals);
         let places = names.iter().filter_map(|name| self.node.step_place(name));
-        planted!(
-            "opt.steps_of_a_loop_never_change",
-            changing.steps.extend(places),
-            drop(places)
-        );
+        changing.steps.extend(places);
         for value in &values {
             self.bound(*value, &mut changing);
         }
@@ -128,9 +120,7 @@ impl Search<'_> {
             let optional = [parts.filter, parts.key, Some(parts.value)];
             let values: Vec<_> = optional.into_iter().flatten().collect();
             let mut changing = Changing::default();
-            changing
-                .locals
-                .insert(planted!("opt.item_of_a_loop_never_changes", *item, usize::MAX));
+            changing.locals.insert(*item);
             changing
                 .locals
                 .extend([*entry_value, *so_far].into_iter().flatten());

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use vesper_ir::flow::{Block, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::{Node, Op, Value, planted};
+use vesper_ir::{Node, Op, Value};
 
 use crate::{Case, Facts, Switch, forwarded, kind, known_boolean};
 
@@ -109,7 +109,6 @@ fn switch(node: &Node, conditions: &[ExpressionIndex]) -> Option<Switch> {
         .map(|test| test.as_ref().filter(is_of_subject))
         .collect();
     let untested = tests.iter().position(Option::is_none).unwrap_or(tests.len());
-    let otherwise = planted!("opt.other_values_skip_an_arm", untested, tests.len());
     let mut cases: BTreeMap<i64, Case> = BTreeMap::new();
     for (arm, test) in tests.iter().enumerate().take(untested) {
         let Some(test) = test else {
@@ -119,17 +118,9 @@ fn switch(node: &Node, conditions: &[ExpressionIndex]) -> Option<Switch> {
             let case = Case {
                 value: *value,
                 arm,
-                is_decided: planted!("opt.the_rest_of_a_test_is_forgotten", test.is_whole, true),
+                is_decided: test.is_whole,
             };
-            planted!(
-                "opt.the_last_test_of_a_value_wins",
-                {
-                    cases.entry(*value).or_insert(case);
-                },
-                {
-                    cases.insert(*value, case);
-                }
-            );
+            cases.entry(*value).or_insert(case);
         }
     }
     let (low, high) = (*cases.keys().next()?, *cases.keys().next_back()?);
@@ -137,7 +128,7 @@ fn switch(node: &Node, conditions: &[ExpressionIndex]) -> Option<Switch> {
     (cases.len() >= LEAST_CASES && is_dense).then(|| Switch {
         subject,
         cases: cases.into_values().collect(),
-        otherwise,
+        otherwise: untested,
     })
 }
 
@@ -169,11 +160,7 @@ fn test(node: &Node, condition: ExpressionIndex) -> Option<Test> {
         ExpressionKind::Or(left, right) => {
             let (mut left, right) = (test(node, *left)?, test(node, *right)?);
             let is_union = left.is_whole && right.is_whole && is_same(node, left.subject, right.subject);
-            left.values.extend(planted!(
-                "opt.the_other_half_of_a_test_is_lost",
-                right.values,
-                Vec::new()
-            ));
+            left.values.extend(right.values);
             is_union.then_some(left)
         }
         _ => None,

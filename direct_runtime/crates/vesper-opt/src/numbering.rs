@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use vesper_ir::flow::{Loop, NamedValue};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::{Node, Op, Value, planted};
+use vesper_ir::{Node, Op, Value};
 
 use crate::walk::{Visitor, is_straight, walk};
 use crate::{Facts, forwarded, kind};
@@ -137,9 +137,7 @@ impl Numbering {
             ExpressionKind::Let { body, .. } => return Some(Err(get(*body)?)),
             ExpressionKind::Array(items) => Key::Array(all(items)?),
             ExpressionKind::Record(fields) => Key::Record(all(fields)?),
-            ExpressionKind::Field { place, of } => {
-                Key::Field(planted!("opt.fields_are_all_the_first", *place, 0), get(*of)?)
-            }
+            ExpressionKind::Field { place, of } => Key::Field(*place, get(*of)?),
             ExpressionKind::For { .. } | ExpressionKind::Result => Key::Alone(index),
         }))
     }
@@ -151,9 +149,7 @@ fn literal(value: &Value, index: ExpressionIndex) -> Key {
         Value::Boolean(value) => Key::Boolean(*value),
         Value::Integer(value) => Key::Integer(*value),
         Value::Decimal(value) => match value.as_small() {
-            Some((coefficient, scale)) => {
-                Key::Decimal(coefficient, planted!("opt.scales_are_all_the_same", scale, 0))
-            }
+            Some((coefficient, scale)) => Key::Decimal(coefficient, scale),
             None => Key::Alone(index),
         },
         Value::Float(value) => Key::Float(value.to_bits()),
@@ -190,11 +186,7 @@ impl Visitor for Numbering {
     fn next(&mut self, node: &Node, repeated: &Loop) {
         for variable in &repeated.state {
             if let Some(local) = node.loop_local(variable.local) {
-                planted!(
-                    "opt.stop_when_sees_the_old_state",
-                    *self.changes.entry(local).or_default() += 1,
-                    *self.changes.entry(local).or_default() += 0
-                );
+                *self.changes.entry(local).or_default() += 1;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Which expressions cannot fail and spend no fuel: only these may move or vanish.
 
+use vesper_ir::Node;
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::{Node, planted};
 
 use crate::{Facts, forwarded, kind};
 
@@ -22,20 +22,14 @@ pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> boo
         ExpressionKind::For { .. } | ExpressionKind::Result => false,
         ExpressionKind::Call { op, args } => {
             let cannot_fail = op.signature().raises.is_empty() || facts.proven.contains(&index);
-            planted!("opt.what_fails_is_safe", cannot_fail, true) && all(args)
+            cannot_fail && all(args)
         }
         ExpressionKind::If {
             condition,
             then,
             otherwise,
         } => all(&[*condition, *then, *otherwise]),
-        ExpressionKind::And(left, right) | ExpressionKind::Or(left, right) => {
-            planted!(
-                "opt.right_side_is_always_safe",
-                all(&[*left, *right]),
-                all(&[*left])
-            )
-        }
+        ExpressionKind::And(left, right) | ExpressionKind::Or(left, right) => all(&[*left, *right]),
         ExpressionKind::Let { value, body, .. } => all(&[*value, *body]),
         ExpressionKind::Array(parts) | ExpressionKind::Record(parts) => all(parts),
         ExpressionKind::Field { of, .. } => is_safe(node, facts, *of),

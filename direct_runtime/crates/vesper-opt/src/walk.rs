@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use vesper_ir::Node;
 use vesper_ir::flow::{Block, Branch, Handler, Loop, NamedValue, Statement, leaves};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::{Node, planted};
 
 use crate::{Facts, LoopPlace, forwarded, kind, known_boolean};
 
@@ -65,7 +65,7 @@ pub(crate) fn walk(node: &mut Node, facts: Option<&Facts>, visitor: &mut impl Vi
     walk.clauses(|node| &node.constraints);
     walk.clauses(|node| &node.preconditions);
     // Whoever returns early or raises has not come to the rest of the body, and comes to the clauses behind it all the same.
-    let is_straight = planted!("opt.body_is_always_straight", is_straight(&body), true);
+    let is_straight = is_straight(&body);
     let has_errors = !walk.node.errors.is_empty();
     walk.visitor.open();
     walk.block(&body);

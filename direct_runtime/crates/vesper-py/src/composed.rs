@@ -4,7 +4,6 @@
 //! its length or its items.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -150,7 +149,7 @@ impl<'py> Conversion<'py> {
             .zip(of.ty.key_kind())
             .and_then(|(keys, kind)| Set::from_keys(kind, keys.into_iter()));
         match set {
-            Some(set) if planted!("input.set_takes_member_twice", Some(set.len()) == length, true) => {
+            Some(set) if Some(set.len()) == length => {
                 *out = Value::Set(Arc::new(set));
             }
             _ => return Ok(self.refuse(path, ProblemKind::Duplicate)),
@@ -169,11 +168,7 @@ impl<'py> Conversion<'py> {
         let Ok(dict) = object.cast::<PyDict>() else {
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
-        if planted!(
-            "input.most_entries_refused",
-            dict.len() > MAX_ENTRIES,
-            dict.len() >= MAX_ENTRIES
-        ) {
+        if dict.len() > MAX_ENTRIES {
             return Ok(self.refuse(path, ProblemKind::OutOfRange));
         }
         let mut is_whole = true;
@@ -266,7 +261,7 @@ impl<'py> Conversion<'py> {
         match (given, default, &shape.ty) {
             (Some(object), _, _) => return self.value(shape, object, path, out),
             (None, Some(default), _) => {
-                planted!("input.default_is_null", out.set(default), *out = Value::Null);
+                out.set(default);
             }
             (None, None, Type::Optional(_)) => *out = Value::Null,
             (None, None, _) => return Ok(self.refuse(path, ProblemKind::Missing)),

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -145,11 +144,7 @@ pub(crate) fn integer_given(integer: &Bound<'_, PyInt>, is_wide: bool) -> PyResu
         return Ok(Given::WideInteger(None));
     }
     // One bit more than the magnitude, for the sign.
-    let length = planted!(
-        "input.wide_integer_without_sign_bit",
-        bits / 8 + 1,
-        bits.div_ceil(8)
-    );
+    let length = bits / 8 + 1;
     let signed = [("signed", true)].into_py_dict(py)?;
     let bytes = class.call_method(
         intern!(py, "to_bytes"),

@@ -6,7 +6,6 @@
 //! made of is its own affair.
 
 use std::mem::{offset_of, size_of};
-use vesper_ir::planted;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
@@ -120,7 +119,7 @@ impl Decimals {
         } else {
             coefficient
         };
-        (planted!("input.scale_without_limit", scale <= MAX_SCALE, true)).then_some((coefficient, scale))
+        (scale <= MAX_SCALE).then_some((coefficient, scale))
     }
 
     /// The same of a coefficient of 64 bits, which most have.

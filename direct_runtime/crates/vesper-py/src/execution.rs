@@ -1,7 +1,6 @@
 //! One execution, as Python advances it: nothing at first, then what came of each request.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -183,14 +182,7 @@ fn completed(
             if fits && conversion.problems.is_empty() {
                 Completion::Value(value)
             } else {
-                Completion::Failed(
-                    planted!(
-                        "request.bad_response_has_another_code",
-                        ErrorCode::BadResponse,
-                        ErrorCode::BadInput
-                    )
-                    .into(),
-                )
+                Completion::Failed(ErrorCode::BadResponse.into())
             }
         }
         other => {

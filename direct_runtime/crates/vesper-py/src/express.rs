@@ -19,8 +19,8 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString};
 use vesper_interp::json::Worded;
 use vesper_interp::words::{Ended, Express, Given, Pace, Word, Words};
 use vesper_interp::{Path, PathedForm};
+use vesper_ir::Member;
 use vesper_ir::limits::ITEMS;
-use vesper_ir::{Member, planted};
 
 use crate::decimals::{Decimals, decimals};
 use crate::dicts::{Entry, Layout, Slots, layout};
@@ -409,15 +409,7 @@ impl Program {
             absent &= absent - 1;
             let default = declared.get(place).and_then(|input| input.default.as_ref());
             let default = default.and_then(Word::of);
-            let is_put = planted!(
-                "express.default_of_a_boolean_is_true",
-                default,
-                default.map(|word| match word {
-                    Word::Boolean(_) => Word::Boolean(true),
-                    word => word,
-                })
-            )
-            .is_some_and(|word| words.put(place, word));
+            let is_put = default.is_some_and(|word| words.put(place, word));
             if !is_put {
                 return false;
             }
@@ -434,11 +426,7 @@ impl Program {
         let mut slots = layout.map_or_else(Slots::none, |layout| layout.slots(outputs));
         for (place, (name, shape)) in names.iter().zip(shapes).enumerate() {
             let object = match words.output(place)? {
-                Word::Decimal(coefficient, scale) => decimals.short_object(
-                    py,
-                    coefficient,
-                    planted!("express.scale_of_an_output_lost", scale, scale.min(4)),
-                )?,
+                Word::Decimal(coefficient, scale) => decimals.short_object(py, coefficient, scale)?,
                 Word::Integer(value) => value.into_pyobject(py).ok()?.into_any(),
                 Word::Member(Member(member)) => {
                     let Parts::Enum(members) = &shape.parts else {

@@ -3,7 +3,6 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
-use vesper_ir::planted;
 
 /// Up to this many names, looking through all of them is quicker than searching for one.
 const FEW_NAMES: usize = 16;
@@ -60,11 +59,7 @@ pub(crate) fn gather<'py>(
         .map(bytes_with_surrogates)
         .collect::<PyResult<_>>()?;
     // UTF-8, surrogates included, sorts by code point.
-    planted!(
-        "problems.unknown_names_backwards",
-        spelled.sort(),
-        spelled.reverse()
-    );
+    spelled.sort();
     spelled.dedup();
     Ok(Some(spelled))
 }

@@ -82,24 +82,6 @@ fn operation_names() -> Vec<&'static str> {
     names
 }
 
-/// Every planted fault: its name and its kind.
-#[cfg(feature = "faults")]
-#[pyfunction]
-fn faults() -> Vec<(&'static str, &'static str)> {
-    vesper_ir::fault::FAULTS.to_vec()
-}
-
-/// Selects a planted fault for the whole process, or none.
-#[cfg(feature = "faults")]
-#[pyfunction]
-#[pyo3(signature = (name, /))]
-fn select_fault(name: Option<&str>) -> PyResult<()> {
-    if vesper_ir::fault::select(name) {
-        return Ok(());
-    }
-    Err(PyValueError::new_err("there is no planted fault of this name"))
-}
-
 /// The Rust engine. Only `vesper.engines.direct_engine` imports this module, and the journal for its texts.
 #[pymodule(gil_used = true)]
 mod _direct {
@@ -119,9 +101,6 @@ mod _direct {
     use super::entry::Entry;
     #[pymodule_export]
     use super::execution::Execution;
-    #[cfg(feature = "faults")]
-    #[pymodule_export]
-    use super::faults;
     #[pymodule_export]
     use super::flight::Flight;
     #[pymodule_export]
@@ -134,9 +113,6 @@ mod _direct {
     use super::program::Program;
     #[pymodule_export]
     use super::route::Route;
-    #[cfg(feature = "faults")]
-    #[pymodule_export]
-    use super::select_fault;
     #[pymodule_export]
     use super::tier::tier_counters;
     #[pymodule_export]

@@ -1,7 +1,6 @@
 //! How an execution ended, as Python sees it: a tuple that begins with the kind of the outcome.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -87,14 +86,7 @@ impl Shown<'_> {
                         Value::Null => py.None().into_bound(py),
                         value => to_python(py, &self.shapes.of(py, ty), value)?,
                     };
-                    mentioned.set_item(
-                        planted!(
-                            "contracts.mentions_show_inner_names",
-                            name.trim_start_matches('_'),
-                            &**name
-                        ),
-                        value,
-                    )?;
+                    mentioned.set_item(name.trim_start_matches('_'), value)?;
                 }
                 (intern!(py, "contract_broken"), phase.name(), *clause, mentioned).into_pyobject(py)
             }

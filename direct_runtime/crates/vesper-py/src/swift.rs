@@ -16,7 +16,7 @@ use pyo3::{Borrowed, PyTypeInfo};
 use vesper_interp::inputs::is_too_long;
 use vesper_interp::{Limits, Outcome, Room};
 use vesper_ir::limits::FUEL;
-use vesper_ir::{Member, Type, Value, planted};
+use vesper_ir::{Member, Type, Value};
 
 use crate::composed::MAX_ENTRIES;
 use crate::convert::to_python;
@@ -132,7 +132,7 @@ impl Program {
             if given & 1 << place == 0 {
                 match (&input.default, &input.ty) {
                     (Some(default), _) => {
-                        planted!("input.default_is_null", out.set(default), *out = Value::Null);
+                        out.set(default);
                     }
                     (None, Type::Optional(_)) => out.put(Value::Null),
                     (None, _) => return Ok(false),

@@ -7,7 +7,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyTimeAccess, PyTzInfo};
 use vesper_interp::inputs::Given;
-use vesper_ir::planted;
 use vesper_ir::time::{Civil, DAY, SECOND, split_timestamp};
 
 /// A `datetime` or a `date`; nothing for other objects.
@@ -26,11 +25,7 @@ pub(crate) fn moment_given(object: &Bound<'_, PyAny>) -> PyResult<Option<Given<'
             + i64::from(moment.get_second());
         let time = seconds * SECOND + i64::from(moment.get_microsecond());
         let local = i128::from(days(moment)) * i128::from(DAY) + i128::from(time);
-        return Ok(Some(Given::Moment(planted!(
-            "input.offset_of_zone_added",
-            local - offset,
-            local + offset
-        ))));
+        return Ok(Some(Given::Moment(local - offset)));
     }
     Ok(object
         .cast::<PyDate>()
@@ -73,11 +68,7 @@ pub(crate) fn timestamp_object(py: Python<'_>, timestamp: i64) -> PyResult<Bound
         small(seconds / 60 % 60)?,
         small(seconds % 60)?,
     );
-    let microsecond = planted!(
-        "output.timestamp_in_milliseconds",
-        small(time % SECOND)?,
-        small(time % SECOND / 1_000 * 1_000)?
-    );
+    let microsecond = small(time % SECOND)?;
     let zone = PyTzInfo::utc(py)?;
     Ok(PyDateTime::new(
         py,
@@ -95,11 +86,7 @@ pub(crate) fn timestamp_object(py: Python<'_>, timestamp: i64) -> PyResult<Bound
 
 pub(crate) fn duration_object(py: Python<'_>, duration: i64) -> PyResult<Bound<'_, PyAny>> {
     // The seconds and microseconds of a `timedelta` are never negative.
-    let (days, time) = planted!(
-        "output.negative_duration_turned_round",
-        (duration.div_euclid(DAY), duration.rem_euclid(DAY)),
-        (duration / DAY, (duration % DAY).abs())
-    );
+    let (days, time) = (duration.div_euclid(DAY), duration.rem_euclid(DAY));
     let length = PyDelta::new(
         py,
         small(days)?,

@@ -18,7 +18,6 @@
 
 use vesper_ir::flow::{Arm, Block, Branch, Handler, Loop, NamedValue, Statement, leaves};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::planted;
 use vesper_ir::{Type, Value};
 use vesper_opt::LoopPlace;
 
@@ -72,7 +71,7 @@ impl Compiler<'_> {
             return None;
         };
         let mut message = None;
-        for (place, field) in planted!("handlers.message_one_place_before", 1.., 0..).zip(others) {
+        for (place, field) in (1..).zip(others) {
             match &field.ty {
                 Type::Text if &*field.name == "message" => message = Some(place),
                 Type::Optional(_) => {}
@@ -119,11 +118,7 @@ impl Compiler<'_> {
             Statement::Raise { error } => self.raised(error),
             Statement::Require { holds } => {
                 let number = self.requires;
-                planted!(
-                    "contracts.validations_all_are_the_first",
-                    self.requires += 1,
-                    self.requires += 0
-                );
+                self.requires += 1;
                 self.clause(Phase::Validation, number, *holds)
             }
             Statement::Branch(branch) => self.branch(branch),
@@ -181,11 +176,7 @@ impl Compiler<'_> {
         handlers: &[Handler],
         out: Option<Register>,
     ) -> Compiled<Vec<usize>> {
-        let end = planted!(
-            "handlers.last_instruction_is_outside",
-            self.code.instructions.len(),
-            self.code.instructions.len().saturating_sub(1)
-        );
+        let end = self.code.instructions.len();
         if handlers.is_empty() {
             return Ok(Vec::new());
         }
@@ -215,22 +206,11 @@ impl Compiler<'_> {
         }
         self.handlers = slot;
         // Those of statements within are there already: a failure looks at inner ones first.
-        planted!(
-            "handlers.outer_ones_come_first",
-            self.code.guards.push(Guard {
-                start,
-                end,
-                handlers: entries,
-            }),
-            self.code.guards.insert(
-                0,
-                Guard {
-                    start,
-                    end,
-                    handlers: entries,
-                }
-            )
-        );
+        self.code.guards.push(Guard {
+            start,
+            end,
+            handlers: entries,
+        });
         self.land_all(to_after)?;
         self.go_on_behind_handlers(&ends)?;
         Ok(ends.into_iter().filter_map(|(_, end)| end).collect())
@@ -262,11 +242,7 @@ impl Compiler<'_> {
         }
         let outputs = self.code.returns.iter().filter_map(|output| output.as_register());
         let outputs = outputs.collect();
-        planted!(
-            "contracts.invariants_see_outputs_after_an_error",
-            self.clear(outputs)?,
-            drop::<Vec<Register>>(outputs)
-        );
+        self.clear(outputs)?;
         self.emit(Instruction::EndWithError);
         let exit = self.jump(Instruction::Jump { to: 0 });
         self.exits.raises.push(exit);
@@ -393,12 +369,7 @@ impl Compiler<'_> {
         self.emit(Instruction::LoopLimit {
             count,
             max: u32::try_from(repeated.max).unwrap_or(u32::MAX),
-            expression: planted!(
-                "loops.limit_is_blamed_on_the_items",
-                repeated.condition.or(repeated.over),
-                repeated.over.or(repeated.condition)
-            )
-            .ok_or(MISSING)?,
+            expression: repeated.condition.or(repeated.over).ok_or(MISSING)?,
         });
         if repeated.over.is_none() {
             self.emit(Instruction::Spend);
@@ -411,11 +382,7 @@ impl Compiler<'_> {
         self.leave(around);
         if let Some((index, jump)) = to_end_of_while {
             self.land(jump)?;
-            planted!(
-                "paths.end_of_a_while_is_not_noted",
-                self.note_side(index, false)?,
-                ()
-            );
+            self.note_side(index, false)?;
         }
         self.land_all(to_done)?;
         self.loop_ends(next)?;
@@ -476,11 +443,7 @@ impl Compiler<'_> {
             return Ok(None);
         };
         let condition = self.condition(stop_when)?;
-        let to_stop = self.jump(planted!(
-            "loops.stop_when_turned_round",
-            Instruction::JumpIfTrue { condition, to: 0 },
-            Instruction::JumpIfFalse { condition, to: 0 }
-        ));
+        let to_stop = self.jump(Instruction::JumpIfTrue { condition, to: 0 });
         if !matches!(self.form, Form::Pathed(_)) {
             self.emit(Instruction::Jump { to: next });
             return Ok(Some(to_stop));
@@ -525,7 +488,7 @@ impl Compiler<'_> {
             let found = variables.find(|(variable, _)| variable.local == *number);
             let (_, register) = found.ok_or(MISSING)?;
             // All are computed from the old state: a value that is a part of it is copied too.
-            let from = planted!("loops.next_sees_new_values", self.allocate()?, *register);
+            let from = self.allocate()?;
             self.compute_marked(*value, from)?;
             moves.push((*register, from));
         }

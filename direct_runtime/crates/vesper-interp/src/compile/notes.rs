@@ -2,7 +2,6 @@
 
 use vesper_ir::flow::{Handler, Loop};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::planted;
 
 use crate::bytecode::PathOfCode;
 use crate::path::Points;
@@ -134,7 +133,7 @@ impl<'a> Compiler<'a> {
             return Ok(0);
         };
         let point = points.handler(handler).ok_or(MISSING)?;
-        planted!("paths.handlers_are_not_noted", self.note(point), ());
+        self.note(point);
         Ok(self.enter(vec![Way::Point(point)]))
     }
 

@@ -3,7 +3,6 @@
 //! Without facts nothing here does anything: the traced and the pathed form are of the node as it was verified.
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
-use vesper_ir::planted;
 use vesper_opt::{LoopPlace, Switch, chain, known_boolean};
 
 use crate::bytecode::JumpTable;
@@ -100,9 +99,7 @@ impl<'a> Compiler<'a> {
             return Err(MISSING);
         };
         // The values first: they take no instruction, so that the comparison is still the last one.
-        let then = self.operand(*then)?;
-        let otherwise = self.operand(*otherwise)?;
-        let (then, otherwise) = planted!("opt.select_turned_round", (then, otherwise), (otherwise, then));
+        let (then, otherwise) = (self.operand(*then)?, self.operand(*otherwise)?);
         let top = self.top;
         let condition = self.operand(*condition)?;
         self.top = top;
@@ -221,11 +218,7 @@ impl<'a> Compiler<'a> {
         }
         let made = self.code.switches.get_mut(table.place).ok_or(MISSING)?;
         made.targets = targets;
-        made.otherwise = planted!(
-            "opt.other_values_take_the_first_arm",
-            otherwise,
-            *table.bodies.first().ok_or(MISSING)?
-        );
+        made.otherwise = otherwise;
         Ok(())
     }
 }

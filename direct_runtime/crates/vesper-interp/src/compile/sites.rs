@@ -1,7 +1,6 @@
 //! Requests and calls: where a run stops and what it stops with.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::flow::{Call, Request};
 
@@ -13,11 +12,7 @@ impl Compiler<'_> {
     fn position(&self, name: &Arc<str>) -> Position {
         Position {
             name: Arc::clone(name),
-            rounds: planted!(
-                "request.path_has_one_round_only",
-                self.rounds.clone(),
-                self.rounds.iter().take(1).copied().collect()
-            ),
+            rounds: self.rounds.clone(),
         }
     }
 
@@ -60,11 +55,7 @@ impl Compiler<'_> {
         let mut given = call.inputs.iter().peekable();
         let mut inputs = Vec::with_capacity(declared.len());
         for input in declared {
-            let value = planted!(
-                "calls.inputs_by_place",
-                given.next_if(|(name, _)| *name == input.name),
-                given.next()
-            );
+            let value = given.next_if(|(name, _)| *name == input.name);
             inputs.push(match value {
                 Some((_, value)) => Some(self.operand(*value)?),
                 None => None,

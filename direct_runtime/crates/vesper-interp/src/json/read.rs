@@ -1,7 +1,6 @@
 //! JSON text to values, with every problem in it: the rules of docs/spec/values.md for JSON.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::json::{Build, Object};
 use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RecordType, RoundingMode, Set, Type, Value};
@@ -39,11 +38,7 @@ impl Build for Spelled {
     }
 
     fn number(text: &str) -> Option<Self> {
-        let is_whole = planted!(
-            "json_text.exponent_is_an_integer",
-            !text.contains(['.', 'e', 'E']),
-            !text.contains('.')
-        );
+        let is_whole = !text.contains(['.', 'e', 'E']);
         let value = Decimal::parse(text).ok()?;
         let has_minus = text.starts_with('-');
         Some(Self::Number(Number {
@@ -64,8 +59,7 @@ impl Build for Spelled {
     fn object(entries: Vec<(Arc<str>, Self)>) -> Option<Self> {
         let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();
         keys.sort_unstable();
-        let is_once =
-            keys.is_sorted_by(|left, right| planted!("json_text.key_twice", left < right, left <= right));
+        let is_once = keys.is_sorted_by(|left, right| left < right);
         is_once.then_some(Self::Object(entries))
     }
 }
@@ -81,11 +75,7 @@ impl Spelled {
     pub(super) fn unknown(entries: &[(Arc<str>, Self)], is_declared: impl Fn(&str) -> bool) -> Vec<&str> {
         let keys = entries.iter().map(|(key, _)| key.as_ref());
         let mut unknown: Vec<&str> = keys.filter(|key| !is_declared(key)).collect();
-        planted!(
-            "json_text.unknown_names_backwards",
-            unknown.sort_unstable(),
-            unknown.reverse()
-        );
+        unknown.sort_unstable();
         unknown
     }
 
@@ -292,20 +282,10 @@ fn scalar(ty: &Type, spelled: &Spelled) -> Result<Value, ProblemKind> {
         // SEMANTICS: a float has a negative zero, which a decimal has not: the sign is that of the text.
         (Type::Float, Spelled::Number(number)) => Some(number.value.to_float().abs())
             .map(|size| {
-                let is_negative = planted!(
-                    "json_text.zero_loses_its_minus",
-                    number.has_minus,
-                    number.has_minus && size > 0.0
-                );
+                let is_negative = number.has_minus;
                 if is_negative { -size } else { size }
             })
-            .filter(|nearest| {
-                planted!(
-                    "json_text.large_float_is_infinite",
-                    nearest.is_finite(),
-                    !nearest.is_nan()
-                )
-            })
+            .filter(|nearest| nearest.is_finite())
             .map(Value::Float)
             .ok_or(ProblemKind::OutOfRange),
         (Type::Integer, Spelled::Number(number)) if number.is_whole => number

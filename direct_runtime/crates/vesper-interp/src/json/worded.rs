@@ -7,7 +7,7 @@
 use vesper_ir::json::quote;
 use vesper_ir::limits::ITEMS;
 use vesper_ir::node::Input;
-use vesper_ir::{Member, Node, Type, Value, planted};
+use vesper_ir::{Member, Node, Type, Value};
 
 use super::read::number;
 use super::straight::Reader;
@@ -287,7 +287,7 @@ fn value<'a>(
             if is_text {
                 reader.take(b'"')?;
             }
-            let scale = planted!("express.scale_of_json_lost", spelled.scale, spelled.scale.min(1));
+            let scale = spelled.scale;
             sink.put(place, Word::Decimal(spelled.coefficient, scale))
         }
         Form::Integer => {
@@ -442,7 +442,7 @@ fn digits(mut rest: u64, least: usize, room: &mut [u8; 24], end: usize) -> usize
         }
     }
     // One that is left over, zeros up to the least number, or the zero that is the whole number.
-    while rest > 0 || end - at < planted!("express.json_zeros_lost", least, 1) {
+    while rest > 0 || end - at < least {
         at -= 1;
         if let Some(place) = room.get_mut(at) {
             *place = b'0' + u8::try_from(rest).unwrap_or(0);

@@ -1,7 +1,6 @@
 //! Outcomes as canonical JSON: one spelling for each.
 
 use std::fmt::Write as _;
-use vesper_ir::planted;
 
 use vesper_ir::json::quote;
 use vesper_ir::{Decimal, ErrorCode, Node, Type, Value, base64, float, time};
@@ -49,11 +48,7 @@ fn failed(code: &str, at: Option<u32>, problems: &Problems, out: &mut String) {
 /// The places of the outputs of a node in code-point order of their names.
 pub(crate) fn order_of_outputs(node: &Node) -> Box<[usize]> {
     let mut places: Vec<usize> = (0..node.outputs.len()).collect();
-    planted!(
-        "json_text.fields_backwards",
-        places.sort_by_key(|place| node.outputs.get(*place).map(|output| &*output.name)),
-        places.reverse()
-    );
+    places.sort_by_key(|place| node.outputs.get(*place).map(|output| &*output.name));
     places.into()
 }
 
@@ -162,11 +157,7 @@ impl Writing<'_> {
 /// An object, its keys in code-point order.
 fn fields<'a>(entries: impl Iterator<Item = ((&'a str, &'a Type), &'a Value)>, out: &mut String) {
     let mut entries: Vec<_> = entries.collect();
-    planted!(
-        "json_text.fields_backwards",
-        entries.sort_by_key(|((name, _), _)| *name),
-        entries.reverse()
-    );
+    entries.sort_by_key(|((name, _), _)| *name);
     out.push('{');
     for (place, ((name, ty), value)) in entries.into_iter().enumerate() {
         out.push_str(if place > 0 { "," } else { "" });
@@ -193,9 +184,7 @@ pub(super) fn canonical(ty: &Type, value: &Value, out: &mut String) {
             }
             out.push('"');
         }
-        (_, Value::Float(value))
-            if planted!("json_text.infinity_without_quotes", value.is_finite(), true) =>
-        {
+        (_, Value::Float(value)) if value.is_finite() => {
             out.push_str(&float::text(*value));
         }
         (_, Value::Float(value)) => quote(&float::text(*value), out),

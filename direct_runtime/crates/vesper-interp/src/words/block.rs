@@ -7,8 +7,6 @@
 use std::slice::ChunksExactMut;
 use std::sync::Arc;
 
-use vesper_ir::planted;
-
 use super::{Express, Form, Given, Shape, Word, Words, all, write};
 
 /// What machine code is called with for the rows of a block.
@@ -27,7 +25,7 @@ impl<'w> RawRows<'w, '_> {
     pub fn rows(self) -> impl Iterator<Item = (&'w mut bool, &'w mut [u64], &'w mut [u64])> {
         let rows = self.rows.iter_mut().zip(self.words).zip(self.results);
         rows.map(|((row, words), results)| (row, words, results))
-            .filter(|(row, ..)| planted!("express.rows_that_are_left_out_are_run", **row, true))
+            .filter(|(row, ..)| **row)
     }
 }
 
@@ -116,7 +114,7 @@ impl<'a> Block<'a> {
         };
         let first = texts.len();
         // Texts that were put one by one have none.
-        numbers.resize(planted!("express.numbers_of_other_texts", first, 0), 0);
+        numbers.resize(first, 0);
         numbers.reserve(self.rows.len() + 1);
         texts.extend(given.take(self.rows.len()).map(|(text, number)| {
             numbers.push(number);
@@ -203,18 +201,12 @@ impl<'a> Block<'a> {
             self.rows.fill(false);
             return None;
         }
-        let first = planted!("express.results_stand_one_row_later", 0, shape.results);
         Some(RawRows {
             texts: &self.words.texts,
             numbers: &self.words.numbers,
             rows: &mut self.rows,
             words: self.words.inputs.chunks_exact_mut(shape.words.max(1)),
-            results: self
-                .words
-                .results
-                .get_mut(first..)
-                .unwrap_or_default()
-                .chunks_exact_mut(shape.results.max(1)),
+            results: self.words.results.chunks_exact_mut(shape.results.max(1)),
         })
     }
 

@@ -1,6 +1,5 @@
 //! Sharing a total out by weight.
 
-use crate::planted;
 use num_bigint::BigUint;
 
 use super::round::ten_to;
@@ -28,11 +27,7 @@ struct Part {
 pub fn allocate(total: &Decimal, weights: &[&Decimal]) -> Result<Vec<Decimal>, AllocateError> {
     let scale = weights.iter().map(|weight| weight.scale()).max();
     let scale = scale.ok_or(AllocateError::Weights)?;
-    if planted!(
-        "decimal.allocate_takes_negative_weights",
-        weights.iter().any(|weight| weight.is_negative()),
-        false
-    ) {
+    if weights.iter().any(|weight| weight.is_negative()) {
         return Err(AllocateError::Weights);
     }
     let shared = Shared::new(total, weights, scale);
@@ -122,13 +117,7 @@ impl Shared {
     fn first_in_line(&self, weights: &[&Decimal], cuts: &[u128], count: usize) -> Vec<usize> {
         let mut line: Vec<(usize, u128)> = cuts.iter().copied().enumerate().collect();
         // Stable, so that equal ones stay in order.
-        line.sort_by(|(_, left), (_, right)| {
-            planted!(
-                "decimal.allocate_smallest_remainder_first",
-                right.cmp(left),
-                left.cmp(right)
-            )
-        });
+        line.sort_by(|(_, left), (_, right)| right.cmp(left));
         let Some((_, last)) = count.checked_sub(1).and_then(|last| line.get(last)).copied() else {
             return Vec::new();
         };

@@ -1,6 +1,5 @@
 //! Powers: exact, then rounded once.
 
-use crate::planted;
 use num_bigint::BigUint;
 
 use super::quotient::{DivideError, PRECISION, exact, quotient, rounded, to_precision, written_out};
@@ -22,7 +21,7 @@ impl Decimal {
             return Ok(Self::from(1));
         }
         let is_zero = self.signum() == 0;
-        if planted!("decimal.zero_has_an_inverse", is_zero && exponent < 0, false) {
+        if is_zero && exponent < 0 {
             return Err(DivideError::ByZero);
         }
         let own = self.magnitude();
@@ -37,11 +36,7 @@ impl Decimal {
             let scale = u16::try_from(scale).map_err(|_| DivideError::OverLimit)?;
             return Ok(Self::new(0, scale)?);
         }
-        let is_negative = planted!(
-            "decimal.even_power_is_negative",
-            self.is_negative() && times % 2 == 1,
-            self.is_negative()
-        );
+        let is_negative = self.is_negative() && times % 2 == 1;
 
         // own = base * 10^zeros; neither the base nor any power of it ends with a zero.
         let zeros = trailing_zeros(&own);

@@ -1,6 +1,5 @@
 //! Division: to 34 significant digits, or to a number of places.
 
-use crate::planted;
 use num_bigint::BigUint;
 
 use super::round::{Rest, digits, divide_rounded, divide_whole, least_digits, ten_to, trailing_zeros};
@@ -36,7 +35,7 @@ impl Decimal {
             &self.magnitude(),
             &other.magnitude(),
             scale,
-            planted!("decimal.exact_quotient_loses_zeros", scale.max(0), 0),
+            scale.max(0),
         )?)
     }
 
@@ -48,11 +47,7 @@ impl Decimal {
         if scale > MAX_SCALE {
             return Err(DivideError::OverLimit);
         }
-        let is_negative = planted!(
-            "decimal.div_ignores_sign_of_divisor",
-            self.is_negative() != other.is_negative(),
-            self.is_negative()
-        );
+        let is_negative = self.is_negative() != other.is_negative();
         let (dividend, divisor) = (self.magnitude(), other.magnitude());
         // At most 2,000 either way.
         let shift = i32::from(scale) + i32::from(other.scale()) - i32::from(self.scale());
@@ -123,15 +118,7 @@ pub(super) fn rounded(
     if rest == Rest::None {
         return exact(is_negative, whole, scale, least_scale);
     }
-    let goes_up = rest.rounds_up(
-        planted!(
-            "decimal.quotient_rounds_half_up",
-            RoundingMode::HalfEven,
-            RoundingMode::HalfUp
-        ),
-        is_negative,
-        whole.bit(0),
-    );
+    let goes_up = rest.rounds_up(RoundingMode::HalfEven, is_negative, whole.bit(0));
     let whole = if goes_up { whole + 1_u8 } else { whole };
     if digits(&whole) > PRECISION {
         // All nines: one digit more, and it ends with a zero.

@@ -1,6 +1,5 @@
 //! Rounding: of a quotient of two whole numbers, by one of the seven modes, once.
 
-use crate::planted;
 use std::cmp::Ordering;
 
 use num_bigint::{BigInt, BigUint, Sign};
@@ -73,14 +72,7 @@ impl Rest {
             return false;
         }
         match mode {
-            RoundingMode::HalfEven => {
-                self == Self::AboveHalf
-                    || planted!(
-                        "decimal.half_even_goes_up",
-                        self == Self::Half && is_odd,
-                        self == Self::Half
-                    )
-            }
+            RoundingMode::HalfEven => self == Self::AboveHalf || self == Self::Half && is_odd,
             RoundingMode::HalfUp => self != Self::BelowHalf,
             RoundingMode::HalfDown => self == Self::AboveHalf,
             RoundingMode::Up => true,
@@ -211,11 +203,7 @@ impl Decimal {
             Form::Small { coefficient: 0, .. } => Self::from(0),
             Form::Small { coefficient, scale } => {
                 let (mut coefficient, mut scale) = (*coefficient, *scale);
-                while planted!(
-                    "decimal.normalize_keeps_a_place",
-                    scale > 0 && coefficient % 10 == 0,
-                    scale > 1 && coefficient % 10 == 0
-                ) {
+                while scale > 0 && coefficient % 10 == 0 {
                     coefficient /= 10;
                     scale -= 1;
                 }
@@ -250,7 +238,7 @@ fn round_small(coefficient: i128, divisor: i128, mode: RoundingMode) -> i128 {
         quotient
     } else if coefficient < 0 {
         // The divisor is at least 10 where there is a rest, so that this cannot overflow.
-        planted!("decimal.negative_rounds_toward_zero", quotient - 1, quotient + 1)
+        quotient - 1
     } else {
         quotient + 1
     }

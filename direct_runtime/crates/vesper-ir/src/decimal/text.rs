@@ -3,7 +3,6 @@
 //! Texts come from callers, so a long or hostile one must cost no more than one pass over it: every limit is
 //! checked on the *count* of digits before a single one is turned into a number.
 
-use crate::planted;
 use std::fmt;
 
 use num_bigint::BigInt;
@@ -41,12 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Decimal, ParseDecimalError> {
         let scale = u16::try_from(scale.max(0)).map_err(|_| ParseDecimalError::OutOfRange)?;
         return Decimal::new(0, scale).map_err(|_| ParseDecimalError::OutOfRange);
     }
-    if planted!(
-        "decimal.parse_refuses_last_digit",
-        digits > MAX_DIGITS,
-        digits >= MAX_DIGITS
-    ) || scale > i64::from(MAX_SCALE)
-    {
+    if digits > MAX_DIGITS || scale > i64::from(MAX_SCALE) {
         return Err(ParseDecimalError::OutOfRange);
     }
     let padding = usize::try_from(scale.saturating_neg().max(0)).unwrap_or(usize::MAX);
@@ -106,11 +100,7 @@ fn split(text: &[u8]) -> Option<Pieces<'_>> {
             let magnitude = exponent.iter().fold(0_i64, |sum, digit| {
                 sum.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
             });
-            planted!(
-                "decimal.parse_ignores_sign_of_exponent",
-                if is_negative { -magnitude } else { magnitude },
-                magnitude
-            )
+            if is_negative { -magnitude } else { magnitude }
         }
         Some(_) => return None,
     };
@@ -155,7 +145,7 @@ pub(super) fn write_plain(
         return formatter.write_str(magnitude);
     }
     match magnitude.len().checked_sub(scale) {
-        Some(whole) if planted!("decimal.text_without_leading_zero", whole > 0, true) => {
+        Some(whole) if whole > 0 => {
             let (whole, fraction) = magnitude.split_at_checked(whole).ok_or(fmt::Error)?;
             write!(formatter, "{whole}.{fraction}")
         }

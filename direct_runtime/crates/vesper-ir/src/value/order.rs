@@ -1,6 +1,5 @@
 //! The order of values.
 
-use crate::planted;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,10 +65,7 @@ pub fn first_of_equals(values: &[Value]) -> Vec<usize> {
     places.sort_by(|(_, left), (_, right)| left.arrange(right));
     // SEMANTICS: what has a NaN in it equals nothing, and all of it stays.
     let mut nans = NanSearch::default();
-    places.dedup_by(|(_, later), (_, first)| {
-        later.arrange(first).is_eq()
-            && planted!("array.distinct_takes_nans_for_equal", !nans.is_in(first), true)
-    });
+    places.dedup_by(|(_, later), (_, first)| later.arrange(first).is_eq() && !nans.is_in(first));
     let mut places: Vec<usize> = places.into_iter().map(|(place, _)| place).collect();
     places.sort_unstable();
     places

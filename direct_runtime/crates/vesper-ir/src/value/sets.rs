@@ -1,6 +1,5 @@
 //! New sets and maps from old ones, in time linear in both.
 
-use crate::planted;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -239,7 +238,7 @@ impl Map {
         }
         let mut map = self.clone();
         if let Some(old) = self.keys.find(key).and_then(|place| map.values.get_mut(place)) {
-            planted!("map.put_keeps_the_old_value", *old = value, drop(value));
+            *old = value;
         }
         map
     }
@@ -260,13 +259,9 @@ impl Map {
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
         let keys = self.keys.union(&other.keys);
-        let found = keys.keys().filter_map(|key| {
-            planted!(
-                "map.merge_left_wins",
-                other.get(key).or_else(|| self.get(key)),
-                self.get(key).or_else(|| other.get(key))
-            )
-        });
+        let found = keys
+            .keys()
+            .filter_map(|key| other.get(key).or_else(|| self.get(key)));
         let values = found.cloned().collect();
         Self { keys, values }
     }

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value, types};
 use vesper_interp::code::Operand;
-use vesper_ir::{Op, planted};
+use vesper_ir::Op;
 
 use crate::routines::Work;
 
@@ -82,7 +82,7 @@ impl Lower<'_, '_> {
         let bits = value.and_then(|value| Kind::Decimal.bits(value));
         let [coefficient, scale, _] =
             bits.ok_or_else(|| NotCompiled::new("a constant has no form in machine registers"))?;
-        let bits = [coefficient, planted!("jit.called_constant_is_whole", scale, 0)];
+        let bits = [coefficient, scale];
         let side = &mut self.side;
         Ok(*self.constants.entry(bits).or_insert_with(|| {
             let slot = side.slots;

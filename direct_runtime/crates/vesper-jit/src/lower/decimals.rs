@@ -4,7 +4,6 @@ use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value, types};
 use vesper_interp::code::Operand;
 use vesper_ir::decimal::MAX_SCALE;
-use vesper_ir::planted;
 
 use crate::routines::POWERS;
 
@@ -53,25 +52,17 @@ impl Lower<'_, '_> {
             }
             Inline::Multiply => {
                 let (product, overflows) = self.builder.ins().smul_overflow(left, right);
-                let scale = planted!(
-                    "jit.product_has_the_scale_of_the_left",
-                    self.builder.ins().iadd(left_scale, right_scale),
-                    left_scale
-                );
+                let scale = self.builder.ins().iadd(left_scale, right_scale);
                 if let Some(scale) = self.known_product(left_scale, right_scale) {
-                    planted!("scaled.product_wraps", self.guard(overflows), ());
+                    self.guard(overflows);
                     return Ok(vec![product, scale]);
                 }
                 let is_too_long =
                     self.builder
                         .ins()
                         .icmp_imm_s(IntCC::UnsignedGreaterThan, scale, i64::from(MAX_SCALE));
-                let is_unusual = planted!(
-                    "jit.scale_of_a_product_without_limit",
-                    self.builder.ins().bor(overflows, is_too_long),
-                    overflows
-                );
-                planted!("jit.product_of_coefficients_wraps", self.guard(is_unusual), ());
+                let is_unusual = self.builder.ins().bor(overflows, is_too_long);
+                self.guard(is_unusual);
                 Ok(vec![product, scale])
             }
             Inline::Add | Inline::Subtract => {
@@ -79,26 +70,14 @@ impl Lower<'_, '_> {
                 let (result, overflows) = if what == Inline::Add {
                     self.builder.ins().sadd_overflow(pair.left, pair.right)
                 } else {
-                    planted!(
-                        "jit.decimal_difference_turned_round",
-                        self.builder.ins().ssub_overflow(pair.left, pair.right),
-                        self.builder.ins().ssub_overflow(pair.right, pair.left)
-                    )
+                    self.builder.ins().ssub_overflow(pair.left, pair.right)
                 };
-                planted!("jit.sum_of_coefficients_wraps", self.guard(overflows), ());
-                let scale = planted!("jit.sum_has_the_scale_of_the_left", pair.scale, left_scale);
+                self.guard(overflows);
+                let scale = pair.scale;
                 Ok(vec![result, scale])
             }
             Inline::Compare(comparison) => {
-                let pair = planted!(
-                    "jit.decimals_compared_without_scale",
-                    self.aligned(left, left_scale, right, right_scale),
-                    Pair {
-                        left,
-                        right,
-                        scale: left_scale
-                    }
-                );
+                let pair = self.aligned(left, left_scale, right, right_scale);
                 let holds = self
                     .builder
                     .ins()
@@ -122,11 +101,7 @@ impl Lower<'_, '_> {
         }
         if self.is_zero(first) {
             let value = self.one(second, Kind::Decimal)?;
-            let condition = planted!(
-                "jit.zero_on_the_left_is_on_the_right",
-                condition.swap_args(),
-                condition
-            );
+            let condition = condition.swap_args();
             return Ok(Some(self.builder.ins().icmp_imm_s(condition, value, 0)));
         }
         Ok(None)
@@ -157,8 +132,7 @@ impl Lower<'_, '_> {
         right_scale: Value,
     ) -> Option<Pair> {
         let apart = self.known(left_scale)?.checked_sub(self.known(right_scale)?)?;
-        let exact = *POWERS.get(usize::try_from(apart.unsigned_abs()).ok()?)?;
-        let power = planted!("scaled.one_zero_too_few", exact, (exact / 10).max(1));
+        let power = *POWERS.get(usize::try_from(apart.unsigned_abs()).ok()?)?;
         Some(match apart {
             0 => Pair {
                 left,
@@ -186,7 +160,7 @@ impl Lower<'_, '_> {
         }
         let power = self.builder.ins().iconst(types::I64, power);
         let (raised, overflows) = self.builder.ins().smul_overflow(value, power);
-        planted!("scaled.alignment_wraps", self.guard(overflows), ());
+        self.guard(overflows);
         Some(raised)
     }
 
@@ -224,14 +198,10 @@ impl Lower<'_, '_> {
         let moved = self.builder.ins().select(is_left, left, right);
         let (moved, overflows) = self.builder.ins().smul_overflow(moved, power);
         let is_unusual = self.builder.ins().bor(is_too_far, overflows);
-        planted!("jit.alignment_wraps", self.guard(is_unusual), ());
+        self.guard(is_unusual);
         let left = self.builder.ins().select(is_left, moved, left);
         let right = self.builder.ins().select(is_left, right, moved);
-        let scale = planted!(
-            "jit.smaller_scale_counts",
-            self.builder.ins().select(is_left, right_scale, left_scale),
-            self.builder.ins().select(is_left, left_scale, right_scale)
-        );
+        let scale = self.builder.ins().select(is_left, right_scale, left_scale);
         let unequal = [left, right, scale].map(BlockArg::Value);
         self.builder.ins().jump(join, &unequal);
         self.builder.switch_to_block(join);

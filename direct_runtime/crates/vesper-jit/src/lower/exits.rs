@@ -1,7 +1,6 @@
 //! Where machine code is left: guards, exits, and the blocks that are written last.
 
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
-use vesper_ir::planted;
 
 use super::loops::InStep;
 use super::{Exit, FAULTED, Kept, Known, Lower, NONE, NotCompiled, Place, REFUSED, Site, State, TRUSTED};
@@ -96,13 +95,7 @@ impl Lower<'_, '_> {
             .unwrap_or_default();
         let kept: Vec<Kept> = dirty
             .into_iter()
-            .filter(|(place, _)| {
-                planted!(
-                    "jit.exit_forgets_a_register",
-                    *place < usize::MAX,
-                    *place % 2 == 0
-                )
-            })
+            .filter(|(place, _)| *place < usize::MAX)
             .map(|(place, kind)| self.kept(place, kind))
             .collect();
         let number = self.side.exits.len();
@@ -134,12 +127,7 @@ impl Lower<'_, '_> {
                 self.builder.def_var(self.fuel, fuel);
                 self.write_counted(in_step, next);
             }
-            let is_saved = planted!(
-                "jit.loop_gives_old_values",
-                true,
-                !matches!(then, Then::Behind(_))
-            );
-            for kept in kept.iter().filter(|_| is_saved) {
+            for kept in &kept {
                 self.store(*kept);
             }
             match then {
@@ -258,11 +246,7 @@ impl Lower<'_, '_> {
             self.builder.ins().iconst(types::I8, 1)
         } else if let Some(tried) = &self.tried {
             // What overflows on the side that is not taken does not count.
-            planted!(
-                "jit.side_that_is_not_taken_overflows",
-                self.builder.ins().band(condition, tried.is_taken),
-                self.builder.ins().band_not(condition, tried.is_taken)
-            )
+            self.builder.ins().band(condition, tried.is_taken)
         } else {
             condition
         };

@@ -4,7 +4,6 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 use vesper_interp::code::Instruction;
-use vesper_ir::planted;
 
 use crate::flow::{of, of_loop, takes_fuel, touched};
 use crate::plan::constant;
@@ -111,10 +110,7 @@ impl Lower<'_, '_> {
     /// Takes one unit of the fuel that is there.
     pub(super) fn take_fuel(&mut self) {
         let fuel = self.builder.use_var(self.fuel);
-        let less = self
-            .builder
-            .ins()
-            .iadd_imm_s(fuel, planted!("jit.items_cost_two_units", -1, -2));
+        let less = self.builder.ins().iadd_imm_s(fuel, -1);
         self.builder.def_var(self.fuel, less);
     }
 
@@ -263,12 +259,7 @@ impl Lower<'_, '_> {
     /// where one of the two is used up.
     fn count_in_step(&mut self, in_step: InStep, fuel: Value) {
         let left = self.held_part(in_step.range, Kind::Range, 2);
-        let at_hand = planted!(
-            "jit.first_round_in_step_costs_nothing",
-            fuel,
-            self.builder.ins().iadd_imm_s(fuel, 1)
-        );
-        let more = self.builder.ins().isub(at_hand, left);
+        let more = self.builder.ins().isub(fuel, left);
         let (memory, at) = (self.memory(), offset(in_step.more));
         self.builder.ins().store(TRUSTED, more, memory, at);
         let stop = if self.words.is_some() {
@@ -287,22 +278,14 @@ impl Lower<'_, '_> {
         let short = self.builder.ins().isub(left, fuel);
         let is_short = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, fuel);
         let none = self.builder.ins().iconst(types::I64, 0);
-        let stop = planted!(
-            "jit.items_outlast_the_fuel",
-            self.builder.ins().select(is_short, short, none),
-            none
-        );
+        let stop = self.builder.ins().select(is_short, short, none);
         match in_step.rounds {
             Some(rounds) => {
                 let began = self.builder.use_var(in_step.began);
                 let max = self.builder.ins().iconst(types::I64, i64::from(rounds.max));
                 let is_more = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, began, max);
                 let over = self.builder.ins().isub(began, max);
-                let over = planted!(
-                    "jit.rounds_in_step_have_no_limit",
-                    self.builder.ins().select(is_more, over, none),
-                    none
-                );
+                let over = self.builder.ins().select(is_more, over, none);
                 self.builder.ins().umax(stop, over)
             }
             None => stop,
@@ -419,7 +402,7 @@ impl Lower<'_, '_> {
             let left = self.held_part(range, Kind::Range, 2);
             self.builder.ins().brif(left, taken, &NONE, ended, &NONE);
             self.builder.switch_to_block(taken);
-            planted!("jit.items_of_ranges_cost_nothing", self.spend(), ());
+            self.spend();
             self.held_part(range, Kind::Range, 2)
         };
         let held = self.held(range, Kind::Range);
@@ -427,17 +410,12 @@ impl Lower<'_, '_> {
             return Err(NotCompiled::new("a range has other parts than three"));
         };
         let (end, step) = (*end, *step);
-        let way = planted!("jit.ranges_go_by_one", self.builder.ins().imul(left, step), left);
+        let way = self.builder.ins().imul(left, step);
         let next = self.builder.ins().isub(end, way);
         let less = self.builder.ins().iadd_imm_s(left, -1);
         let variable = self.variable(range, Kind::Range, 2);
         self.builder.def_var(variable, less);
-        let taken = planted!(
-            "jit.item_is_the_next_one",
-            next,
-            self.builder.ins().iadd(next, step)
-        );
-        self.hold(item, Kind::Integer, &[taken]);
+        self.hold(item, Kind::Integer, &[next]);
         apply(how, &mut self.state)?;
         let to = self.edge(self.at + 1)?;
         self.builder.ins().jump(to, &NONE);
@@ -456,7 +434,7 @@ impl Lower<'_, '_> {
         let left = self.held_part(items, Kind::Items, 2);
         self.builder.ins().brif(left, taken, &NONE, ended, &NONE);
         self.builder.switch_to_block(taken);
-        planted!("jit.items_cost_nothing", self.spend(), ());
+        self.spend();
         let held = self.held(items, Kind::Items);
         let [row, next, left] = held.as_slice() else {
             return Err(NotCompiled::new("a loop has other parts than three"));
@@ -505,15 +483,10 @@ impl Lower<'_, '_> {
             return Ok(());
         }
         let rounds = self.only(count, Kind::Integer)?;
-        let is_over = self.builder.ins().icmp_imm_s(
-            planted!(
-                "jit.one_round_too_many",
-                IntCC::SignedGreaterThanOrEqual,
-                IntCC::SignedGreaterThan
-            ),
-            rounds,
-            i64::from(max),
-        );
+        let is_over = self
+            .builder
+            .ins()
+            .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, rounds, i64::from(max));
         self.guard(is_over);
         Ok(())
     }

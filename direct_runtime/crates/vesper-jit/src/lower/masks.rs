@@ -2,7 +2,6 @@
 //! bits, without a way through the registers of integers and back.
 
 use cranelift_codegen::ir::{Endianness, InstBuilder, InstructionData, MemFlagsData, Value, ValueDef, types};
-use vesper_ir::planted;
 
 use super::Lower;
 
@@ -39,11 +38,7 @@ impl Lower<'_, '_> {
         let yes = self.builder.ins().splat(types::F64X2, yes);
         let no = self.builder.ins().splat(types::F64X2, no);
         let mask = self.lanes(mask);
-        let chosen = planted!(
-            "jit.mask_chooses_the_other_side",
-            self.builder.ins().bitselect(mask, yes, no),
-            self.builder.ins().bitselect(mask, no, yes)
-        );
+        let chosen = self.builder.ins().bitselect(mask, yes, no);
         self.builder.ins().extractlane(chosen, 0)
     }
 

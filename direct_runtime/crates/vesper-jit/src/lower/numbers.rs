@@ -3,7 +3,6 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Value, ValueDef, types};
 use vesper_interp::code::Operand;
-use vesper_ir::planted;
 
 use super::{Comparison, Held, Inline, Kind, Lower, NotCompiled};
 
@@ -74,22 +73,14 @@ impl Lower<'_, '_> {
         let inverse = 1.0 / *value;
         // The lower 52 bits are the fraction; a power of two has none.
         let is_power = |value: f64| value.is_normal() && value.to_bits() << 12 == 0;
-        let is_exact = planted!(
-            "jit.divisor_is_taken_for_a_power_of_two",
-            is_power(*value) && is_power(inverse),
-            inverse.is_normal()
-        );
+        let is_exact = is_power(*value) && is_power(inverse);
         is_exact.then_some(inverse)
     }
 
     fn float(&mut self, what: Inline, left: Value, right: Value) -> Result<Value, NotCompiled> {
         Ok(match what {
             Inline::Add => self.builder.ins().fadd(left, right),
-            Inline::Subtract => planted!(
-                "jit.float_difference_turned_round",
-                self.builder.ins().fsub(left, right),
-                self.builder.ins().fsub(right, left)
-            ),
+            Inline::Subtract => self.builder.ins().fsub(left, right),
             Inline::Multiply => self.product(left, right),
             _ => return Err(NotCompiled::new("no code for an operation on floats")),
         })
@@ -102,7 +93,7 @@ impl Lower<'_, '_> {
             && self.is_of_integer(integer)
             && let (Some(first), Some(second)) = (self.power(first), self.power(right))
         {
-            let both = planted!("jit.second_power_is_forgotten", first * second, first);
+            let both = first * second;
             let both = self.builder.ins().f64const(both);
             return self.builder.ins().fmul(integer, both);
         }
@@ -140,21 +131,17 @@ impl Lower<'_, '_> {
             Inline::Multiply if self.is_proven => self.builder.ins().imul(left, right),
             Inline::Add => {
                 let (sum, overflows) = self.builder.ins().sadd_overflow(left, right);
-                planted!("jit.sum_wraps", self.guard(overflows), ());
+                self.guard(overflows);
                 sum
             }
             Inline::Subtract => {
                 let (difference, overflows) = self.builder.ins().ssub_overflow(left, right);
-                planted!("jit.difference_wraps", self.guard(overflows), ());
+                self.guard(overflows);
                 difference
             }
             Inline::Multiply => {
-                let (product, overflows) = planted!(
-                    "jit.product_overflows_as_unsigned",
-                    self.builder.ins().smul_overflow(left, right),
-                    self.builder.ins().umul_overflow(left, right)
-                );
-                planted!("jit.product_wraps", self.guard(overflows), ());
+                let (product, overflows) = self.builder.ins().smul_overflow(left, right);
+                self.guard(overflows);
                 product
             }
             Inline::Quot | Inline::Rem | Inline::DivFloor | Inline::Mod => self.division(what, left, right),
@@ -177,7 +164,7 @@ impl Lower<'_, '_> {
     /// The least integer has no opposite.
     pub(super) fn guard_least(&mut self, value: Value) {
         let is_least = self.builder.ins().icmp_imm_s(IntCC::Equal, value, i64::MIN);
-        planted!("jit.least_integer_has_an_opposite", self.guard(is_least), ());
+        self.guard(is_least);
     }
 
     fn division(&mut self, what: Inline, left: Value, right: Value) -> Value {
@@ -201,11 +188,7 @@ impl Lower<'_, '_> {
         let is_rest = self.builder.ins().icmp_imm_s(IntCC::NotEqual, remainder, 0);
         let signs = self.builder.ins().bxor(remainder, right);
         let differ = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, signs, 0);
-        let is_rounded_up = planted!(
-            "jit.division_rounds_toward_zero",
-            self.builder.ins().band(is_rest, differ),
-            self.builder.ins().band_imm_s(is_rest, 0)
-        );
+        let is_rounded_up = self.builder.ins().band(is_rest, differ);
         if what == Inline::Mod {
             let moved = self.builder.ins().iadd(remainder, right);
             return self.builder.ins().select(is_rounded_up, moved, remainder);
@@ -221,49 +204,21 @@ pub(super) fn condition(comparison: Comparison) -> IntCC {
     match comparison {
         Comparison::Equal => IntCC::Equal,
         Comparison::NotEqual => IntCC::NotEqual,
-        Comparison::Less => planted!(
-            "jit.less_takes_equal",
-            IntCC::SignedLessThan,
-            IntCC::SignedLessThanOrEqual
-        ),
-        Comparison::LessOrEqual => planted!(
-            "jit.less_or_equal_is_unsigned",
-            IntCC::SignedLessThanOrEqual,
-            IntCC::UnsignedLessThanOrEqual
-        ),
-        Comparison::Greater => planted!(
-            "jit.greater_turned_round",
-            IntCC::SignedGreaterThan,
-            IntCC::SignedLessThan
-        ),
-        Comparison::GreaterOrEqual => planted!(
-            "jit.greater_or_equal_misses_equal",
-            IntCC::SignedGreaterThanOrEqual,
-            IntCC::SignedGreaterThan
-        ),
+        Comparison::Less => IntCC::SignedLessThan,
+        Comparison::LessOrEqual => IntCC::SignedLessThanOrEqual,
+        Comparison::Greater => IntCC::SignedGreaterThan,
+        Comparison::GreaterOrEqual => IntCC::SignedGreaterThanOrEqual,
     }
 }
 
 /// The condition of a comparison of floats: nothing holds of NaN but that it differs.
 fn float_condition(comparison: Comparison) -> FloatCC {
     match comparison {
-        Comparison::Equal => planted!(
-            "jit.nan_equals_everything",
-            FloatCC::Equal,
-            FloatCC::UnorderedOrEqual
-        ),
-        Comparison::NotEqual => planted!(
-            "jit.nan_differs_from_nothing",
-            FloatCC::NotEqual,
-            FloatCC::OrderedNotEqual
-        ),
-        Comparison::Less => planted!("jit.nan_is_less", FloatCC::LessThan, FloatCC::UnorderedOrLessThan),
+        Comparison::Equal => FloatCC::Equal,
+        Comparison::NotEqual => FloatCC::NotEqual,
+        Comparison::Less => FloatCC::LessThan,
         Comparison::LessOrEqual => FloatCC::LessThanOrEqual,
-        Comparison::Greater => planted!(
-            "jit.float_greater_takes_equal",
-            FloatCC::GreaterThan,
-            FloatCC::GreaterThanOrEqual
-        ),
+        Comparison::Greater => FloatCC::GreaterThan,
         Comparison::GreaterOrEqual => FloatCC::GreaterThanOrEqual,
     }
 }

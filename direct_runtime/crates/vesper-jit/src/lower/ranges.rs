@@ -7,7 +7,6 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value, types};
 use vesper_interp::code::{Instruction, LoopSlot, Operand};
 use vesper_ir::limits::ITEMS;
-use vesper_ir::planted;
 
 use crate::flow::{takes_fuel, touched};
 use crate::words::{GAVE_UP, TOO_LONG};
@@ -52,11 +51,7 @@ impl Lower<'_, '_> {
         let count = if matches!(self.known(step), Some(1 | -1)) {
             apart
         } else {
-            let last = planted!(
-                "express.range_with_its_end",
-                self.builder.ins().iadd_imm_s(apart, -1),
-                apart
-            );
+            let last = self.builder.ins().iadd_imm_s(apart, -1);
             let steps = self.builder.ins().udiv(last, by);
             self.builder.ins().iadd_imm_s(steps, 1)
         };
@@ -80,12 +75,7 @@ impl Lower<'_, '_> {
         });
         // What stands before the end may go on there without a jump, as where one that was looked for is found.
         let last = end.checked_sub(1).and_then(|last| self.plan.touched.get(last));
-        let is_left = is_left
-            || planted!(
-                "jit.loops_are_left_by_jumps_alone",
-                last.is_none_or(|last| !last.is_last),
-                false
-            );
+        let is_left = is_left || last.is_none_or(|last| !last.is_last);
         (own.0 == slot.0 && !is_left && end > head).then_some((head, end))
     }
 
@@ -118,7 +108,7 @@ impl Lower<'_, '_> {
             .builder
             .ins()
             .icmp_imm_s(IntCC::UnsignedGreaterThan, left, most);
-        planted!("express.ranges_have_no_limit", self.guard(is_long), ());
+        self.guard(is_long);
     }
 
     /// Leaves a loop to the ordinary way that has more rounds before it than it may have.
@@ -131,7 +121,7 @@ impl Lower<'_, '_> {
             .builder
             .ins()
             .icmp_imm_s(IntCC::UnsignedGreaterThan, began, max);
-        planted!("express.rounds_in_step_have_no_limit", self.guard(is_more), ());
+        self.guard(is_more);
     }
 
     fn too_long(&mut self) -> Block {

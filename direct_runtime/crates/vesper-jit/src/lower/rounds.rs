@@ -5,7 +5,6 @@ use cranelift_codegen::ir::{
     Block, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types,
 };
 use vesper_interp::code::Instruction;
-use vesper_ir::planted;
 
 use super::exits::{Late, Then};
 use super::loops::InStep;
@@ -216,11 +215,7 @@ impl Lower<'_, '_> {
             let chosen = self.builder.ins().iadd_imm_s(rounds, if comes { -1 } else { 0 });
             let never = self.builder.ins().iconst(types::I64, 0);
             let is_yes = self.builder.ins().icmp(IntCC::NotEqual, count, never);
-            let is_no = planted!(
-                "jit.counted_choice_went_both_ways",
-                self.builder.ins().icmp(IntCC::NotEqual, count, chosen),
-                self.builder.ins().icmp(IntCC::NotEqual, chosen, never)
-            );
+            let is_no = self.builder.ins().icmp(IntCC::NotEqual, count, chosen);
             let word = self.held_part(one.word, Kind::Integer, 0);
             let yes = self.builder.ins().iconst(types::I64, one.yes);
             let no = self.builder.ins().iconst(types::I64, one.no);

@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types};
 use vesper_interp::code::Instruction;
-use vesper_ir::planted;
 
 use super::masks::Chooser;
 use super::{BTreeMap, How, Inline, Kind, Lower, NONE, NotCompiled, Place, State, Tried, apply, inline};
@@ -144,7 +143,7 @@ impl Lower<'_, '_> {
                     None => self.held_part(*place, *kind, part),
                 };
                 let (first, second) = (of_side(&first), of_side(&second));
-                let (yes, no) = if planted!("jit.other_side_is_taken", is_jump_if_true, !is_jump_if_true) {
+                let (yes, no) = if is_jump_if_true {
                     (second, first)
                 } else {
                     (first, second)
@@ -272,15 +271,14 @@ impl Lower<'_, '_> {
             let apart = yes.wrapping_sub(no);
             if apart > 0 && apart.count_ones() == 1 {
                 let is = self.as_integer(chooser);
-                let first = planted!("jit.choice_of_constants_begins_at_zero", no, 0);
                 let places = i64::from(apart.trailing_zeros());
                 // Two bits side by side are the same number further left.
-                if first % apart == 0 {
-                    let either = self.builder.ins().iadd_imm_s(is, first / apart);
+                if no % apart == 0 {
+                    let either = self.builder.ins().iadd_imm_s(is, no / apart);
                     return self.builder.ins().ishl_imm_s(either, places);
                 }
                 let more = self.builder.ins().ishl_imm_s(is, places);
-                return self.builder.ins().iadd_imm_s(more, first);
+                return self.builder.ins().iadd_imm_s(more, no);
             }
         }
         self.builder.ins().select(chooser.condition, yes, no)

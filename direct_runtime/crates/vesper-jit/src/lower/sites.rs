@@ -2,7 +2,6 @@
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use vesper_interp::code::Instruction;
-use vesper_ir::planted;
 
 use crate::flow::takes_fuel;
 use crate::plan::Rows;
@@ -182,7 +181,7 @@ impl Lower<'_, '_> {
             self.have_fuel();
         }
         for one in &kept {
-            planted!("jit.functions_see_old_values", self.store(*one), ());
+            self.store(*one);
         }
         let site = Site {
             kept,
@@ -249,7 +248,7 @@ impl Lower<'_, '_> {
         }
         self.builder.switch_to_block(next);
         if takes_fuel {
-            planted!("jit.items_of_arrays_cost_nothing", self.take_fuel(), ());
+            self.take_fuel();
         }
         if let Some(load) = load {
             self.take_loaded(load);

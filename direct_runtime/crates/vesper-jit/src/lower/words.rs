@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, StackSlot, Type, Value, types};
 use vesper_interp::code::Operand;
 use vesper_interp::words::{CONSTANT, Given, Shape};
-use vesper_ir::{Op, planted};
+use vesper_ir::Op;
 
 use super::{
     HashMap, Held, How, Kept, Kind, Lower, NONE, NotCompiled, Place, TRUSTED, first_of, offset, type_of,
@@ -203,7 +203,7 @@ impl Lower<'_, '_> {
         for (kind, at, held) in all {
             for (part, value) in held.into_iter().enumerate() {
                 let value = self.whole(kind, value);
-                let place = offset(planted!("express.outputs_change_places", at + part, at));
+                let place = offset(at + part);
                 self.builder.ins().store(TRUSTED, value, results, place);
             }
         }
@@ -223,12 +223,7 @@ impl Lower<'_, '_> {
     /// A constant text, by its place.
     pub(super) fn text(&mut self, operand: Operand) -> Option<Value> {
         let place = operand.as_constant()?;
-        let word = CONSTANT
-            | u64::from(planted!(
-                "express.constant_text_of_the_neighbour",
-                place,
-                place ^ 1
-            ));
+        let word = CONSTANT | u64::from(place);
         Some(self.builder.ins().iconst(types::I64, word.cast_signed()))
     }
 
@@ -243,12 +238,7 @@ impl Lower<'_, '_> {
         };
         let (first, count) = (*first, *count);
         let next = self.builder.ins().iconst(types::I64, 0);
-        let rows = planted!(
-            "express.last_row_is_left_out",
-            count,
-            self.builder.ins().band_imm_s(count, -2)
-        );
-        self.hold(*items, Kind::Items, &[first, next, rows]);
+        self.hold(*items, Kind::Items, &[first, next, count]);
         Ok(())
     }
 
@@ -352,11 +342,7 @@ impl Lower<'_, '_> {
             return Ok((Kind::Integer, vec![self.counted(text)?]));
         };
         let high = self.builder.ins().band_imm_s(number, HIGH);
-        let is_ascii = planted!(
-            "express.numbered_texts_are_ascii",
-            self.builder.ins().icmp_imm_s(IntCC::Equal, high, 0),
-            self.builder.ins().icmp_imm_s(IntCC::NotEqual, number, 0)
-        );
+        let is_ascii = self.builder.ins().icmp_imm_s(IntCC::Equal, high, 0);
         let is_some = self.builder.ins().icmp_imm_s(IntCC::NotEqual, number, 0);
         let is_known = self.builder.ins().band(is_some, is_ascii);
         let length = self.builder.ins().ushr_imm_s(number, 56);
@@ -384,12 +370,7 @@ impl Lower<'_, '_> {
     /// Whether a text with a number is one of those with these.
     fn is_one_of(&mut self, number: Value, others: &[u64]) -> Value {
         let mut holds = None;
-        let compared = planted!(
-            "express.last_number_is_missing",
-            others,
-            others.get(..others.len().saturating_sub(1)).unwrap_or_default()
-        );
-        for other in compared {
+        for other in others {
             let other = self.builder.ins().iconst(types::I64, other.cast_signed());
             let is_it = self.builder.ins().icmp(IntCC::Equal, number, other);
             holds = Some(match holds {

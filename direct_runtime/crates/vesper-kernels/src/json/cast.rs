@@ -1,7 +1,6 @@
 //! `CAST`: the forms that a JSON input takes (docs/spec/values.md), with the differences of docs/spec/collections.md.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::json::Object;
 use vesper_ir::limits::BYTES_LENGTH;
@@ -16,9 +15,7 @@ pub(super) fn cast(json: &Json, ty: &Type) -> Option<Value> {
         (Type::Json, json) => Some(Value::Json(Arc::new(json.clone()))),
         (Type::Boolean, Json::Boolean(value)) => Some(Value::Boolean(*value)),
         // SEMANTICS: zeros behind the point are no fraction.
-        (Type::Integer, Json::Number(number))
-            if planted!("json.cast_drops_fraction", number.is_whole(), true) =>
-        {
+        (Type::Integer, Json::Number(number)) if number.is_whole() => {
             number.to_whole(RoundingMode::Down).map(Value::Integer)
         }
         (Type::Decimal, Json::Number(number)) => Some(Value::Decimal(number.clone())),
@@ -58,8 +55,7 @@ fn set(items: &[Json], of: &Type) -> Option<Value> {
     let keys: Option<Vec<OwnedKey>> = items.iter().map(|item| cast(item, of)?.to_key()).collect();
     let set = Set::from_keys(of.key_kind()?, keys?.into_iter())?;
     // SEMANTICS: an element that comes twice is refused, as in an input.
-    (planted!("json.cast_takes_element_twice", set.len() == items.len(), true))
-        .then(|| Value::Set(Arc::new(set)))
+    (set.len() == items.len()).then(|| Value::Set(Arc::new(set)))
 }
 
 fn map(json: &Json, of: &MapType) -> Option<Value> {

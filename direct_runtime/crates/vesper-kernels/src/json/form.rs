@@ -1,7 +1,6 @@
 //! The JSON form of a value, as docs/spec/values.md gives it for its type.
 
 use std::sync::Arc;
-use vesper_ir::planted;
 
 use vesper_ir::json::{MAX_DEPTH, Object};
 use vesper_ir::limits::TEXT_LENGTH;
@@ -22,11 +21,7 @@ fn form(value: &Value, ty: &Type, levels: usize) -> Formed {
         (Type::Optional(of), value) => form(value, of, levels)?,
         (_, Value::Boolean(value)) => Json::Boolean(*value),
         (_, Value::Integer(value)) => Json::Number(Decimal::from(*value)),
-        (_, Value::Decimal(value)) => planted!(
-            "json.decimal_is_a_number",
-            text(value.to_string()),
-            Json::Number(value.clone())
-        ),
+        (_, Value::Decimal(value)) => text(value.to_string()),
         (_, Value::Float(value)) => float_form(*value),
         (_, Value::Text(value)) => Json::Text(Arc::clone(value)),
         (_, Value::Bytes(bytes)) if base64::text_length(bytes.len()) > TEXT_LENGTH => {

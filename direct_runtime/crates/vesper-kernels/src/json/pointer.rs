@@ -1,7 +1,6 @@
 //! JSON Pointers (RFC 6901).
 
 use std::borrow::Cow;
-use vesper_ir::planted;
 
 use vesper_ir::{ErrorCode, Json};
 
@@ -38,7 +37,7 @@ fn unescaped(part: &str) -> Option<Cow<'_, str>> {
     for piece in pieces {
         // SEMANTICS: in one pass, so that `~01` is `~1` and not `/`.
         if let Some(rest) = piece.strip_prefix('0') {
-            planted!("json.pointer_tilde_is_slash", text.push('~'), text.push('/'));
+            text.push('~');
             text.push_str(rest);
         } else {
             text.push('/');
@@ -50,8 +49,7 @@ fn unescaped(part: &str) -> Option<Cow<'_, str>> {
 
 /// `0`, or digits without a leading zero. Rust alone would read `+1` and `01` too.
 fn position(part: &str) -> Option<usize> {
-    let is_spelled_so = part == "0"
-        || planted!("json.pointer_takes_leading_zeros", !part.starts_with('0'), true)
-            && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_spelled_so =
+        part == "0" || !part.starts_with('0') && part.bytes().all(|byte| byte.is_ascii_digit());
     if is_spelled_so { part.parse().ok() } else { None }
 }

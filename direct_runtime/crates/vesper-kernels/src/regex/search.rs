@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 use std::str::Chars;
-use vesper_ir::planted;
 
 use vesper_ir::pattern::{Instruction, Pattern, Program};
 
@@ -168,11 +167,7 @@ impl<'a> Searcher<'a> {
         let mut is_found = false;
         self.now.clear();
         loop {
-            let may_start = planted!(
-                "regex.match_further_right_wins",
-                !is_found && (!starts.is_anchored || here.before.is_none()),
-                !starts.is_anchored || here.before.is_none()
-            );
+            let may_start = !is_found && (!starts.is_anchored || here.before.is_none());
             if self.now.ready.is_empty() {
                 if !may_start {
                     break;
@@ -248,20 +243,10 @@ impl Work {
                 match program.instructions.get(place as usize) {
                     Some(Instruction::Jump(to)) => place = *to,
                     Some(Instruction::Split { first, second }) => {
-                        self.open.push(planted!(
-                            "regex.second_way_is_lost",
-                            Open::At(*second),
-                            Open::At(*first)
-                        ));
+                        self.open.push(Open::At(*second));
                         place = *first;
                     }
-                    Some(Instruction::Anchor(anchor))
-                        if planted!(
-                            "regex.anchors_turned_round",
-                            anchor.holds(here.before, here.after),
-                            anchor.holds(here.after, here.before)
-                        ) =>
-                    {
+                    Some(Instruction::Anchor(anchor)) if anchor.holds(here.before, here.after) => {
                         place += 1;
                     }
                     Some(Instruction::Save(slot)) => {

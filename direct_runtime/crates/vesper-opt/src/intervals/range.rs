@@ -1,6 +1,6 @@
 //! Where a number lies. Integers are bounded by what an integer holds; a decimal may have no bound.
 
-use vesper_ir::{Decimal, Value, planted};
+use vesper_ir::{Decimal, Value};
 
 /// INVARIANT: of two bounds the first is not above the second, as far as they can be reached at all.
 #[derive(Clone, Debug)]
@@ -30,14 +30,7 @@ impl Range {
     /// True where every integer in it is one that an integer holds.
     pub(crate) fn fits(&self) -> bool {
         match self {
-            Self::Integer(low, high) => {
-                *low >= i128::from(i64::MIN)
-                    && planted!(
-                        "opt.overflow_by_one_fits",
-                        *high <= i128::from(i64::MAX),
-                        *high <= 1 << 63
-                    )
-            }
+            Self::Integer(low, high) => *low >= i128::from(i64::MIN) && *high <= i128::from(i64::MAX),
             _ => false,
         }
     }
@@ -45,10 +38,9 @@ impl Range {
     /// What is in one or the other, and all between.
     pub(crate) fn hull(&self, other: &Self) -> Self {
         match (self, other) {
-            (Self::Integer(low, high), Self::Integer(other_low, other_high)) => Self::Integer(
-                *low.min(other_low),
-                planted!("opt.hull_forgets_the_other_side", *high.max(other_high), *high),
-            ),
+            (Self::Integer(low, high), Self::Integer(other_low, other_high)) => {
+                Self::Integer(*low.min(other_low), *high.max(other_high))
+            }
             (Self::Decimal(low, high), Self::Decimal(other_low, other_high)) => Self::Decimal(
                 lower(low.as_ref(), other_low.as_ref()),
                 higher(high.as_ref(), other_high.as_ref()),
@@ -107,11 +99,7 @@ impl Range {
     }
 
     pub(crate) fn subtract(&self, other: &Self) -> Self {
-        self.add(&planted!(
-            "opt.difference_adds_the_bounds",
-            other.negate(),
-            other.clone()
-        ))
+        self.add(&other.negate())
     }
 
     pub(crate) fn multiply(&self, other: &Self) -> Self {
@@ -126,11 +114,7 @@ impl Range {
                 let [first, .., last] = products;
                 let lowest = products.iter().copied().fold(first, i128::min);
                 let highest = products.iter().copied().fold(last, i128::max);
-                planted!(
-                    "opt.product_of_the_ends_only",
-                    Self::Integer(lowest, highest),
-                    Self::Integer(first.min(last), first.max(last))
-                )
+                Self::Integer(lowest, highest)
             }
             (Self::Decimal(low, high), Self::Decimal(other_low, other_high)) => {
                 if let (Some(low), Some(high), Some(other_low), Some(other_high)) =
@@ -173,11 +157,7 @@ impl Range {
     pub(crate) fn at_most(&self, other: &Self, is_less: bool) -> Self {
         match (self, other) {
             (Self::Integer(low, high), Self::Integer(_, other_high)) => {
-                let most = planted!(
-                    "opt.less_is_at_most",
-                    other_high - i128::from(is_less),
-                    *other_high - 1
-                );
+                let most = other_high - i128::from(is_less);
                 Self::Integer(*low, *high.min(&most))
             }
             (Self::Decimal(low, high), Self::Decimal(_, Some(other_high))) => {
@@ -201,7 +181,7 @@ impl Range {
             (Self::Integer(_, high), Self::Integer(low, _)) => high < low || (or_equal && high == low),
             (Self::Decimal(_, Some(high)), Self::Decimal(Some(low), _)) => {
                 let order = high.compare(low);
-                order.is_lt() || (planted!("opt.touching_ranges_are_below", or_equal, true) && order.is_eq())
+                order.is_lt() || (or_equal && order.is_eq())
             }
             _ => false,
         }

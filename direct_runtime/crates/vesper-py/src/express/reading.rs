@@ -7,7 +7,7 @@ use pyo3::{Borrowed, PyTypeInfo};
 use vesper_interp::inputs::is_too_long;
 use vesper_interp::words::{Form, Pace, Row, RowShape, Word, Words};
 use vesper_ir::limits::ITEMS;
-use vesper_ir::{Member, Type, planted};
+use vesper_ir::{Member, Type};
 
 use crate::decimals::Decimals;
 use crate::dicts::{Entry, Layout};
@@ -63,23 +63,13 @@ impl Reader<'_> {
     ) -> bool {
         match form {
             Form::Decimal => match self.decimals.short(&object) {
-                Some((coefficient, scale)) => sink.put(
-                    place,
-                    Word::Decimal(
-                        planted!("express.sign_lost", coefficient, coefficient.saturating_abs()),
-                        planted!("express.scale_of_an_input_lost", scale, 0),
-                    ),
-                ),
+                Some((coefficient, scale)) => sink.put(place, Word::Decimal(coefficient, scale)),
                 None => integer(object).is_some_and(|value| sink.put(place, Word::Decimal(value, 0))),
             },
             Form::Integer => integer(object).is_some_and(|value| sink.put(place, Word::Integer(value))),
             Form::Boolean => match object.cast_exact::<PyBool>() {
                 Ok(value) => sink.put(place, Word::Boolean(value.is_true())),
-                Err(_) => planted!(
-                    "express.integers_are_booleans",
-                    false,
-                    integer(object).is_some_and(|value| sink.put(place, Word::Boolean(value != 0)))
-                ),
+                Err(_) => false,
             },
             Form::Text => match text(object) {
                 Some(text) if !is_too_long(text) => sink.put(place, Word::Text(text)),
@@ -114,20 +104,15 @@ impl Reader<'_> {
         };
         let length = list.len();
         self.rows = self.rows.max(length);
-        let counted = planted!(
-            "express.last_row_left_out",
-            length,
-            if length > 1 { length - 1 } else { length }
-        );
         if is_long(length) && !self.pace.allows(length) {
             self.is_too_long = true;
             return false;
         }
         // SEMANTICS: of more the ordinary way says that it is out of range.
-        if length > ITEMS || !words.begin_rows(input, counted) {
+        if length > ITEMS || !words.begin_rows(input, length) {
             return false;
         }
-        for (number, place) in (0..counted).zip(0..) {
+        for (number, place) in (0..length).zip(0..) {
             // SAFETY: the list is alive, and as long as it was: nothing in this loop runs code of Python. It holds its
             // items.
             let item: Option<Borrowed<'a, '_, PyAny>> =
@@ -173,12 +158,7 @@ impl Reader<'_> {
                 return InOrder::Otherwise;
             };
             let shape = || fields.shapes.get(place).map(|shape| &**shape);
-            let to = planted!(
-                "express.fields_turned_round",
-                place,
-                if place < 2 { 1 - place } else { place }
-            );
-            if !self.scalar(*form, shape, object, to, row) {
+            if !self.scalar(*form, shape, object, place, row) {
                 return InOrder::GivesUp;
             }
         }
@@ -248,11 +228,7 @@ fn member(shape: &Shape, object: Borrowed<'_, '_, PyAny>) -> Option<u32> {
             _ => return None,
         },
     };
-    Some(planted!(
-        "express.member_shifted",
-        place,
-        if place == 0 { 1 } else { place - 1 }
-    ))
+    Some(place)
 }
 
 /// The text of an exact string, unless it is no Unicode. Whoever has it lets no code of Python run.

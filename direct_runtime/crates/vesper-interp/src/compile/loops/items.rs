@@ -1,7 +1,6 @@
 //! What a loop does with the value of an item.
 
 use std::cmp::Ordering;
-use vesper_ir::planted;
 
 use vesper_ir::{Op, Value};
 
@@ -63,12 +62,7 @@ impl Compiler<'_> {
                 self.emit(Instruction::Move { out, from: item });
             }
             ForKind::MaxBy => {
-                self.keep_better(
-                    this.beside()?,
-                    value,
-                    planted!("loops.max_by_gives_smallest", Ordering::Greater, Ordering::Less),
-                    next,
-                );
+                self.keep_better(this.beside()?, value, Ordering::Greater, next);
                 self.emit(Instruction::Move { out, from: item });
             }
             ForKind::SortBy | ForKind::DistinctBy => self.emit(Instruction::LoopPushKeyed {

@@ -1,6 +1,5 @@
 //! What a loop has before the first item, and what it makes of it after the last.
 
-use vesper_ir::planted;
 use vesper_ir::{ErrorCode, KeyKind, Type, Value};
 
 use super::{Compiled, Compiler, ForKind, Instruction, Loop, MISSING, Operand, Register};
@@ -22,7 +21,7 @@ impl Compiler<'_> {
             | ForKind::Avg
             // This starts with its `with`.
             | ForKind::Fold => return Ok(()),
-            ForKind::ForAll => (Some(planted!("loops.all_of_nothing_is_false", Value::Boolean(true), Value::Boolean(false))), None),
+            ForKind::ForAll => (Some(Value::Boolean(true)), None),
             ForKind::Exists => (Some(Value::Boolean(false)), None),
             ForKind::Count => (Some(Value::Integer(0)), None),
             ForKind::Sum => {
@@ -108,11 +107,7 @@ impl Compiler<'_> {
     }
 
     fn fail_as_empty(&mut self, this: &Loop<'_>) {
-        let code = planted!(
-            "loops.min_of_nothing_has_another_code",
-            ErrorCode::EmptyCollection,
-            ErrorCode::NullValue
-        );
+        let code = ErrorCode::EmptyCollection;
         let expression = this.index;
         self.emit(Instruction::Fail { code, expression });
     }

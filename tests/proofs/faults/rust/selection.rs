@@ -1,0 +1,20 @@
+//! Offers the planted faults to Python. `tests/proofs/faults/weave.py` adds this file to a copy of the engine.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Returns the name and the kind of every planted fault.
+#[pyfunction]
+pub(crate) fn faults() -> Vec<(&'static str, &'static str)> {
+    vesper_ir::fault::FAULTS.to_vec()
+}
+
+/// Selects a planted fault for the whole process, or none.
+#[pyfunction]
+#[pyo3(signature = (name, /))]
+pub(crate) fn select_fault(name: Option<&str>) -> PyResult<()> {
+    if vesper_ir::fault::select(name) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err("there is no planted fault of this name"))
+}
