@@ -41,7 +41,7 @@ def load(
     has any; without one it is that of the nearest `vesper.toml`.
 
     On the engine `auto` the mode of the node decides for each call: it begins on Python with the direct engine beside
-    it, and is moved over as the evidence allows (docs/how-to/move-a-node-over.md). `routes` are what such nodes share:
+    it, and is moved over as the evidence allows (docs/how-to/roll-out-a-node.md). `routes` are what such nodes share:
     the store of their modes above all; without them they are those of the configuration.
 
     `results=True` keeps what calls come to, as `[cache.results]` of the configuration says how, for a node that is a

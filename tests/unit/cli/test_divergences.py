@@ -39,7 +39,7 @@ from vesper.migration.stores.store import Batch, Happened, NodeKey, Store, open_
 NOON = 1_794_744_000_000_000
 """2026-11-15 12:00:00Z."""
 MINUTE = 60_000_000
-PAGE = ROOT / "docs" / "how-to" / "look-at-divergences.md"
+PAGE = ROOT / "docs" / "how-to" / "investigate-divergences.md"
 STORE = ".vesper/migration.db"
 KEY = NodeKey("payment_decision_v1", "5b1f6e0a9c3d47e2a1b0c9d8e7f60514")
 SECRET = "ann@example.com"

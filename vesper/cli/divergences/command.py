@@ -63,7 +63,7 @@ def command() -> None:
     """See where the engines differ on live traffic, and make the smallest case of it.
 
     FINGERPRINT is that of a divergence, or as much of its beginning as is unique. See
-    docs/how-to/look-at-divergences.md.
+    docs/how-to/investigate-divergences.md.
 
     Exit codes: 0 fine, 1 refused or cannot be read, 2 usage, 3 a bug in Vesper.
     """

@@ -34,7 +34,7 @@ def command() -> None:
     """Move nodes from one engine to the other, and see what that would take.
 
     A node rises on its own, on evidence. NODE is an id such as payment_decision_v1, a name of which one version was
-    routed, or a file. See docs/how-to/move-a-node-over.md.
+    routed, or a file. See docs/how-to/roll-out-a-node.md.
 
     Exit codes: 0 fine, 1 refused, broken or cannot be read, 2 usage, 3 a bug in Vesper.
     """

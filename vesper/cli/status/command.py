@@ -65,7 +65,7 @@ def command(
     """Say in which mode every node is, and what it lacks until the next one; of one NODE, say everything.
 
     Confidence is the lower bound of the share of runs that agree, n the number of distinct runs that do.
-    See docs/how-to/move-a-node-over.md.
+    See docs/how-to/roll-out-a-node.md.
     """
     if watch and style == "json":
         raise click.UsageError("--watch paints for people: leave it away, or --format json")

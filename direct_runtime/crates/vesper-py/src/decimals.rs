@@ -2,7 +2,7 @@
 //!
 //! Python has no C API for decimals, and its text costs more than all else that a call does. So the private layout of
 //! `_decimal` is used, on builds of `CPython` that are in the table and pass a test at import;
-//! docs/how-to/use-the-rust-engine.md says how to switch it off. Only exact `Decimal`s are read so: what a subclass is
+//! docs/how-to/use-the-direct-engine.md says how to switch it off. Only exact `Decimal`s are read so: what a subclass is
 //! made of is its own affair.
 
 use std::mem::{offset_of, size_of};

@@ -2,7 +2,7 @@
 //!
 //! A call goes through as many entries as it has inputs, and through those of every record: to ask Python for each costs
 //! as much as to read it. So the private layout of dicts is used as that of decimals is (`decimals`): on builds of
-//! `CPython` that are in the table and pass a test at import; docs/how-to/use-the-rust-engine.md says how to switch it
+//! `CPython` that are in the table and pass a test at import; docs/how-to/use-the-direct-engine.md says how to switch it
 //! off. Only a dict is read so that has a table of its own in which every key is a string and none was taken out.
 
 use std::mem::size_of;
