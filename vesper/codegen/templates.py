@@ -27,6 +27,7 @@ from vesper.kernels.runtime.entry import (
     NOT_PLAIN,
     Inputs,
     NotPlain,
+    get_entry,
     is_ascii,
     is_finite,
     is_text,

@@ -34,6 +34,8 @@ NOT_PLAIN: Final = (NotPlain, KeyError, DecimalException)
 
 is_finite = Decimal.is_finite
 is_ascii = str.isascii
+get_entry = dict.get
+"""The entry of a plain dict under a key, or a default; no attribute of the caller's object is read."""
 
 
 def is_text(text: str) -> bool:
