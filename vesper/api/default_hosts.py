@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vesper.storage.per_process import PerProcess
@@ -13,7 +12,6 @@ from vesper.storage.per_process import PerProcess
 if TYPE_CHECKING:
     from vesper.cache.results import Results
     from vesper.compiler import Compiled
-    from vesper.config.settings import Config
     from vesper.engines.engine import Program
     from vesper.engines.tiering import Tiering
     from vesper.host.host import Host
@@ -30,10 +28,11 @@ _lock = PerProcess(threading.Lock)
 def default_host(node_path: str) -> Host:
     """The Host of the nearest `vesper.toml`: from the working directory upwards, or else from the node's file. Where
     there is none, nothing is granted."""
-    from vesper.config.settings import find_config, read_config
+    from vesper.config.locate import nearest_config
+    from vesper.config.settings import read_config
     from vesper.host.host import Host
 
-    found = find_config() or find_config(Path(node_path).parent)
+    found = nearest_config(node_path)
     name = (os.getpid(), None if found is None else str(found.resolve()))
     with _lock.get():
         host = _hosts.get(name)
@@ -44,14 +43,10 @@ def default_host(node_path: str) -> Host:
 
 def default_routes(node_path: str, host: Host | None) -> Routes:
     """What routes nodes: by the configuration of the Host, or else of the nearest `vesper.toml`."""
-    from vesper.config.settings import default_config, find_config, read_config
+    from vesper.config.locate import config_for
     from vesper.migration.router.routes import Routes
 
-    if host is not None:
-        config: Config = host.config
-    else:
-        found = find_config() or find_config(Path(node_path).parent)
-        config = default_config(Path.cwd()) if found is None else read_config(found)
+    config = config_for(node_path) if host is None else host.config
     name = f"{config.path}|{config.folder}|{config.migrating().store}"
     with _lock.get():
         routes = _routes.get(name)
@@ -62,10 +57,9 @@ def default_routes(node_path: str, host: Host | None) -> Routes:
 
 def engine_settings(node_path: str) -> Tiering | None:
     """When machine code is made, as the nearest `vesper.toml` says."""
-    from vesper.config.settings import find_config, read_config
+    from vesper.config.locate import config_for
 
-    found = find_config() or find_config(Path(node_path).parent)
-    return None if found is None else read_config(found).engine
+    return config_for(node_path).engine
 
 
 def with_results(
@@ -73,15 +67,11 @@ def with_results(
 ) -> Program:
     """The program with its results kept, where the caller or the configuration wants that. A configuration that names
     a node whose results cannot be kept is wrong, and says so."""
-    from vesper.config.settings import default_config, find_config, read_config
+    from vesper.config.locate import config_for
     from vesper.effects.settings import ConfigError
     from vesper.host.results import CachedProgram, NotKept, results_of
 
-    if host is not None:
-        config: Config = host.config
-    else:
-        found = find_config() or find_config(Path(compiled.path).parent)
-        config = default_config(Path.cwd()) if found is None else read_config(found)
+    config = config_for(compiled.path) if host is None else host.config
     if not is_wanted and not config.results.names(compiled.node.node_id):
         return program
     with _lock.get():

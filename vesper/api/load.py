@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from vesper.api.errors import NodeError, UnknownNode
-from vesper.api.nearest import mentions
 from vesper.api.node import Node
 from vesper.compiler.load_cache import compile_kept
+from vesper.config.locate import may_have_table
 from vesper.engines.engine import EngineUnavailable, Limits
 from vesper.engines.registry import NAMES, TIERED, engine_named
 
@@ -65,12 +65,12 @@ def load(
             program = (routes or default_routes(path, host)).program(compiled)
         else:
             program = _engine(engine, path, host).load(compiled)
-            if results or (results is None and mentions(path, b"cache")):
+            if results or (results is None and may_have_table(path, "cache")):
                 from vesper.api.default_hosts import with_results
 
                 program = with_results(compiled, program, engine, host, results)
         loaded = Node(compiled, program, engine, limits, said, host)
-        if host is not None or mentions(path, b"traces"):
+        if host is not None or may_have_table(path, "traces"):
             from vesper.api.trace_sampling import sample_calls
 
             sample_calls(loaded, host)
@@ -82,7 +82,7 @@ def load(
 
 def _engine(name: str, path: str, host: Host | None) -> Engine:
     """The engine of this name, as the configuration has it."""
-    if name != TIERED or (host is None and not mentions(path, b"engine")):
+    if name != TIERED or (host is None and not may_have_table(path, "engine")):
         return engine_named(name)
     from vesper.api.default_hosts import engine_settings
     from vesper.engines.direct_engine import TieredEngine

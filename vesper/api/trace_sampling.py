@@ -1,8 +1,8 @@
 """Calls of a node without effects, where `[traces]` of the configuration asks for a share of them.
 
-Where it asks for none, nothing here is in the way of a call: `node.call` is what it would be without this module, and
-loading a node does not even load this module (`nearest.mentions`). Each way into a node is sampled: `call` and all that
-goes through it here, `map`, `run_json` and `run_batch` in `vesper/api/batch_trace_sampling.py`.
+Where the configuration asks for none, `vesper.load` does not import this module (`config.locate.may_have_table`), and
+`node.call` is the engine's own entry. Each entry of a node is sampled: `call` and its callers here; `map`, `run_json`
+and `run_batch` in `vesper/api/batch_trace_sampling.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vesper.api.batch_trace_sampling import for_many
@@ -65,9 +64,10 @@ def sample_calls(node: Node, host: Host | None) -> None:
 
 def _nearest(node_path: str) -> Config | None:
     """The configuration that `default_host` would take."""
-    from vesper.config.settings import find_config, read_config
+    from vesper.config.locate import nearest_config
+    from vesper.config.settings import read_config
 
-    found = find_config() or find_config(Path(node_path).parent)
+    found = nearest_config(node_path)
     return None if found is None or not found.is_file() else read_config(found)
 
 

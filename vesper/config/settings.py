@@ -5,7 +5,6 @@ Reading it opens nothing and imports nothing that the file does not name. Relati
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -16,15 +15,13 @@ from typing import Literal
 from vesper.config.effect_tables import NAMES, Parts, read_parts
 from vesper.config.engine import read_engine
 from vesper.config.grants import Grant, grant_from_table
+from vesper.config.locate import MAX_BYTES, NAME, nearest_config
 from vesper.config.migration import MigrationSettings, read_migration
 from vesper.config.result_cache import ResultSettings, read_caching
 from vesper.config.traces import TraceSettings, default_traces, read_traces
 from vesper.effects.settings import ConfigError, Table, close_to
 from vesper.engines.tiering import Tiering
 
-NAME = "vesper.toml"
-VARIABLE = "VESPER_CONFIG"
-_LARGEST = 1 << 20
 _PASSWORD = re.compile(r"(://[^/@\s]*:)[^/@\s]+@")
 _CENTURY = 36_500 * 86_400
 _POLICY_PREFIX = "vesper:policy:"
@@ -107,13 +104,9 @@ class Config:
         return dsn
 
 
-def find_config(start: Path | None = None) -> Path | None:
-    """The file that VESPER_CONFIG names, or the nearest `vesper.toml` from the folder upwards."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named)
-    folder = (start or Path.cwd()).resolve()
-    return next((each / NAME for each in (folder, *folder.parents) if (each / NAME).is_file()), None)
+def find_config() -> Path | None:
+    """Return the configuration file of the working directory. The commands use it; others use `nearest_config`."""
+    return nearest_config()
 
 
 def default_config(folder: Path) -> Config:
@@ -125,9 +118,9 @@ def read_config(path: Path) -> Config:
     """The settings of a file. Raises `ConfigError` with the line."""
     try:
         with path.open("rb") as file:
-            read = file.read(_LARGEST + 1)
-        if len(read) > _LARGEST:
-            raise ConfigError(str(path), f"is larger than {_LARGEST:,} bytes: this is no configuration")
+            read = file.read(MAX_BYTES + 1)
+        if len(read) > MAX_BYTES:
+            raise ConfigError(str(path), f"is larger than {MAX_BYTES:,} bytes: this is no configuration")
         text = read.decode("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -25,7 +25,8 @@ from weakref import WeakSet
 
 from vesper.compiler import Compiled
 from vesper.config.grants import Handle, Mint
-from vesper.config.settings import Config, default_config, find_config, read_config
+from vesper.config.locate import config_for
+from vesper.config.settings import Config, default_config
 from vesper.engines.engine import UNLESS_SAID, Done, EngineUnavailable, Limits, Program
 from vesper.engines.outcome import Failed, Outcome
 from vesper.engines.registry import ENGINES
@@ -166,8 +167,7 @@ class Host:
     def from_file(cls, path: str | os.PathLike[str] | None = None) -> Self:
         """The Host of a `vesper.toml`: the one named, the one that VESPER_CONFIG names, or the nearest upwards. Where
         there is none, nothing is granted."""
-        found = find_config() if path is None else Path(path)
-        return cls(None if found is None else read_config(found))
+        return cls(config_for(explicit=path))
 
     # -- preparing --------------------------------------------------------------------------------
 
