@@ -56,6 +56,7 @@ from vesper.journal.owner import is_dead
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.decode import decode
 from vesper.language.ir.nodes import Node
+from vesper.storage.after_fork import Order, register
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.vesper_error import VesperError
 
@@ -617,8 +618,7 @@ def _forked() -> None:
         host._after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+register(order=Order.HOST, after_in_child=_forked)
 
 
 def _engine_of(recorded: Recorded) -> str:

@@ -8,7 +8,6 @@ contract is worked out again, for who looks into it. What is given out is the ca
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from vesper.host.plans import plans_of
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode, encode
 from vesper.language.ir.nodes import Node, Now
+from vesper.storage.after_fork import Order, register
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.inputs import NotInputs, accept_inputs
 from vesper.values.model import plain
@@ -198,5 +198,4 @@ def _forked() -> None:
         each.after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+register(order=Order.HOST, after_in_child=_forked)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from vesper.storage.after_fork import Order, register
 from vesper.storage.sqlite_errors import said_by_sqlite
 from vesper.storage.transaction import Row, Transaction
 from vesper.values.vesper_error import VesperError
@@ -346,4 +347,9 @@ def _after_fork_in_child() -> None:
 
 _INHERITED: list[Connections] = []
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+register(
+    order=Order.STORAGE,
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)

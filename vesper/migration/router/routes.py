@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -44,6 +43,7 @@ from vesper.migration.shadow.shadow_queue import Followers
 from vesper.migration.stores.store import Happened, NodeKey, Store
 from vesper.migration.workers.counted_program import Counting
 from vesper.migration.workers.helper import Helper
+from vesper.storage.after_fork import Order, register
 
 if TYPE_CHECKING:
     from vesper.migration.router.adoption import AdoptedProgram
@@ -290,5 +290,4 @@ def _forked() -> None:
         each.after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+register(order=Order.ROUTER, after_in_child=_forked)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import atexit
 import hashlib
 import logging
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +33,7 @@ from vesper.migration.workers.child import MAX_MESSAGE, Child, ChildDied, ChildL
 from vesper.migration.workers.restarts import Restarts
 from vesper.migration.workers.shown import shown
 from vesper.migration.workers.wire_values import MOST_PROGRAMS
+from vesper.storage.after_fork import Order, register
 
 _log = logging.getLogger("vesper.migration")
 _MOST_DEATHS = 10
@@ -307,5 +307,5 @@ def _at_exit() -> None:
         each.close()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+register(order=Order.WORKERS, after_in_child=_after_fork)
 atexit.register(_at_exit)
