@@ -19,49 +19,49 @@ from vesper.trace.drawing import how_many, places
 from vesper.values.inputs import NotInputs
 
 if TYPE_CHECKING:
-    from vesper.api.trace_sampling import Chosen
+    from vesper.api.trace_sampling import CallSampling
     from vesper.engines.direct_engine import Batches
 
 _PLACE = re.compile(r"these were the inputs ([0-9]+) of `map`, counted from 0")
 
 
-def for_json(run: Callable[..., bytes], chosen: Chosen) -> Callable[..., bytes]:
+def for_json(run: Callable[..., bytes], sampling: CallSampling) -> Callable[..., bytes]:
     """`run_json` of the Rust engine; `now` is the start of a node that has one."""
     from vesper.api.json_calls import NEVER_BEGAN
 
     def sampled(text: bytes, /, now: datetime | None = None) -> bytes:
-        is_sampled = chosen.is_sampled()
+        is_sampled = sampling.is_sampled()
         given = (text,) if now is None else (text, now)
-        if not (is_sampled or chosen.is_watched()):
+        if not (is_sampled or sampling.is_watched()):
             return run(*given)
         began = time.time_ns()
         answer = run(*given)
         if not answer.startswith(NEVER_BEGAN):
-            chosen.ended(partial(_read, chosen, text), now, began, time.time_ns(), is_sampled)
+            sampling.ended(partial(_read, sampling, text), now, began, time.time_ns(), is_sampled)
         return answer
 
     return sampled
 
 
-def _read(chosen: Chosen, text: bytes) -> Mapping[str, Any]:
+def _read(sampling: CallSampling, text: bytes) -> Mapping[str, Any]:
     from vesper.api.input_conversion import inputs_of_json
 
-    return inputs_of_json(chosen.types, text).inputs
+    return inputs_of_json(sampling.types, text).inputs
 
 
-def for_many(run: Callable[[list[Any]], list[Any]], chosen: Chosen) -> Callable[[list[Any]], list[Any]]:
+def for_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> Callable[[list[Any]], list[Any]]:
     """`map`, where the engine goes through the list itself."""
 
     def sampled(many: list[Any]) -> list[Any]:
-        found = drawn(chosen, len(many))
+        found = drawn(sampling, len(many))
         if not found:
             return run(many)
         kept = []
         for place, is_sampled in found:
             try:
-                kept.append((place, chosen.snapshot(many[place]), is_sampled))
+                kept.append((place, sampling.snapshot(many[place]), is_sampled))
             except (TypeError, ValueError):  # as in a call
-                chosen.sampler.counts.lost += 1
+                sampling.sampler.counts.lost += 1
         began = time.time_ns()
         ran = len(many)
         try:
@@ -74,7 +74,7 @@ def for_many(run: Callable[[list[Any]], list[Any]], chosen: Chosen) -> Callable[
             each = (time.time_ns() - began) // max(ran, 1)
             for place, inputs, is_sampled in kept:
                 if place < ran:
-                    chosen.ended(inputs, None, began + place * each, began + (place + 1) * each, is_sampled)
+                    sampling.ended(inputs, None, began + place * each, began + (place + 1) * each, is_sampled)
 
     return sampled
 
@@ -88,8 +88,8 @@ def _place(error: Exception) -> int:
 class Rows:
     """The rows of a batch that have traces."""
 
-    def __init__(self, chosen: Chosen, now: datetime | None) -> None:
-        self._chosen = chosen
+    def __init__(self, sampling: CallSampling, now: datetime | None) -> None:
+        self._sampling = sampling
         self._now = now
         self._drawn: dict[int, bool] = {}
 
@@ -98,25 +98,25 @@ class Rows:
         batches.look(self._choose, self._tell)
 
     def _choose(self, rows: int) -> Sequence[int]:
-        self._drawn = dict(drawn(self._chosen, rows))
+        self._drawn = dict(drawn(self._sampling, rows))
         return list(self._drawn)
 
     def _tell(self, ran: list[tuple[int, dict[str, Any]]], rows: int, began: int, took: int) -> None:
         each = took // rows
         for place, inputs in ran:
             start = began + place * each
-            self._chosen.ended(inputs, self._now, start, start + each, self._drawn[place])
+            self._sampling.ended(inputs, self._now, start, start + each, self._drawn[place])
 
 
-def drawn(chosen: Chosen, rows: int) -> list[tuple[int, bool]]:
+def drawn(sampling: CallSampling, rows: int) -> list[tuple[int, bool]]:
     """The places, of so many, of those that are to have a trace, and whether that is because they were drawn: while
     there are breakpoints of running services to be held to, all are looked at for which there is room."""
-    sampler = chosen.sampler
+    sampler = sampling.sampler
     share = sampler.settings.sample
     count = how_many(rows, share) if share else 0
     kept = min(count, max(sampler.left, 0))
     sampler.counts.passed += count - kept
-    if not chosen.is_watched():
+    if not sampling.is_watched():
         return [(place, True) for place in places(rows, kept)] if kept else []
     looked_at = min(rows, max(kept, sampler.room()))
     sampler.counts.passed += rows - looked_at

@@ -28,6 +28,7 @@ _lock = PerProcess(threading.Lock)
 def default_host(node_path: str) -> Host:
     """The Host of the nearest `vesper.toml`: from the working directory upwards, or else from the node's file. Where
     there is none, nothing is granted."""
+    from vesper.api.run_captures import attach_captures
     from vesper.config.locate import nearest_config
     from vesper.config.settings import read_config
     from vesper.host.host import Host
@@ -37,7 +38,9 @@ def default_host(node_path: str) -> Host:
     with _lock.get():
         host = _hosts.get(name)
         if host is None or host.is_closed:
-            host = _hosts[name] = Host(None if found is None else read_config(found))
+            host = Host(None if found is None else read_config(found))
+            attach_captures(host)
+            _hosts[name] = host
         return host
 
 

@@ -28,6 +28,11 @@ class Described(NamedTuple):
     outputs: tuple[tuple[str, str], ...]
     errors: tuple[tuple[str, str], ...]
 
+    @property
+    def takes_now(self) -> bool:
+        """True where an execution has a start time: for every node that is no function."""
+        return self.type != "function"
+
 
 def described(compiled: Compiled) -> Described:
     """What is kept of it; a default that is no plain word or number is read from the node."""

@@ -38,13 +38,14 @@ NEVER_BEGAN = b'{"at":null,"code":"bad_input"'
 
 def json_entry(node: Node) -> Callable[..., bytes]:
     """The function that `node.run_json` is."""
-    own: Callable[..., bytes] | None = getattr(node._program, "run_json", None)
-    if own is None or node._limits is not None or node._is_hosted:
+    entries = node._entries
+    own = None if entries is None else entries.json
+    if entries is None or own is None:
         return _by_objects(node)
-    if node._chosen is not None:
+    if entries.sampling is not None:
         from vesper.api.batch_trace_sampling import for_json
 
-        own = for_json(own, node._chosen)
+        own = for_json(own, entries.sampling)
     return _at_its_start(own, node) if node._takes_now else own
 
 
@@ -65,11 +66,11 @@ def _by_objects(node: Node) -> Callable[..., bytes]:
         plain = inputs_of_json(node._types, text)
         if plain.refused is not None:
             return _failed(Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))).encode()
-        if node._is_hosted:
+        if node._entries is None:
             host = node.host
-            outcome = host.run(node._ready(host), plain.inputs, start or node._start(None), node._limits).outcome
+            outcome = host.run(node._prepared(host), plain.inputs, start or node._start(None), node._limits).outcome
         else:
-            outcome = node._engine_call(plain.inputs, start, node._limits)
+            outcome = node._entries.engine_call(plain.inputs, start, node._limits)
         if isinstance(outcome, Failed):
             outcome = Failed(outcome.code, outcome.at, tuple(map(plain.told, outcome.problems)))
         return written(node._compiled.node, outcome).encode()

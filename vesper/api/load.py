@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from vesper.api.call_entry import entries_of
+from vesper.api.description import described
 from vesper.api.errors import NodeError, UnknownNode
 from vesper.api.node import Node
 from vesper.compiler.load_cache import compile_kept
@@ -69,15 +71,36 @@ def load(
                 from vesper.api.default_hosts import with_results
 
                 program = with_results(compiled, program, engine, host, results)
-        loaded = Node(compiled, program, engine, limits, said, host)
-        if host is not None or may_have_table(path, "traces"):
-            from vesper.api.trace_sampling import sample_calls
-
-            sample_calls(loaded, host)
+        loaded = _node(compiled, program, engine, limits, said, host)
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
     compiled.kept.save()
     return loaded
+
+
+def _node(
+    compiled: Compiled,
+    program: Program,
+    engine: str,
+    limits: Limits | None,
+    warnings: tuple[str, ...],
+    host: Host | None,
+) -> Node:
+    """Compose a node: its entries, the sampling of its calls, and the hooks of its Host."""
+    about = described(compiled)
+    if about.is_hosted:
+        if host is not None:
+            from vesper.api.run_captures import attach_captures
+
+            attach_captures(host)
+        return Node(compiled, program, engine, limits, warnings, host)
+    entries = entries_of(compiled, program, limits, about.takes_now)
+    if host is not None or may_have_table(compiled.path, "traces"):
+        from vesper.api.trace_sampling import nearest_settings, with_sampling
+
+        config = nearest_settings(compiled.path) if host is None else host.config
+        entries = with_sampling(entries, compiled, engine, limits, config)
+    return Node(compiled, program, engine, limits, warnings, host, entries)
 
 
 def _engine(name: str, path: str, host: Host | None) -> Engine:

@@ -10,17 +10,17 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vesper.api.call_entry import entry, entry_for_many
+from vesper.api.call_entry import Entries, entries_of
 from vesper.api.description import described
 from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome
 from vesper.engines import outcome as ended
-from vesper.engines.engine import UNLESS_SAID, Done, Limits, Program, PureExecution
+from vesper.engines.engine import UNLESS_SAID, Done, Limits, ModalProgram, Program, PureExecution
 from vesper.kernels import raised
 from vesper.values.base_types import is_a
 from vesper.values.generated.errors import ErrorCode
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from vesper.api.execution import Execution
     from vesper.api.input_conversion import Plain
-    from vesper.api.trace_sampling import Chosen
     from vesper.batch.table import Decimals
     from vesper.compiler import Compiled
     from vesper.host.host import Host, Prepared, Ran
@@ -52,6 +51,40 @@ class Field:
     required: bool = True
     default: Any = None
     """What an input is where it is not given; of one that is required None."""
+
+
+class _NodeSignature:
+    """The attribute `__signature__` of a node. The class `Node` has the signature of its constructor."""
+
+    def __get__(self, node: Node | None, owner: type[Node]) -> Signature:
+        if node is None:
+            raise AttributeError("__signature__")
+        return _signature(node, node._takes_now)
+
+
+class _GivenHost:
+    """The Host that a node was loaded with."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def get(self) -> Host:
+        return self._host
+
+
+class _DefaultHost:
+    """The Host of a node that was loaded without one: each process finds the nearest configuration's."""
+
+    def __init__(self, node_path: str) -> None:
+        self._node_path = node_path
+        self._found: tuple[int, Host] | None = None
+
+    def get(self) -> Host:
+        if self._found is None or self._found[0] != os.getpid() or self._found[1].is_closed:
+            from vesper.api.default_hosts import default_host
+
+            self._found = os.getpid(), default_host(self._node_path)
+        return self._found[1]
 
 
 class Node:
@@ -80,9 +113,7 @@ class Node:
     A node that is no function has a second argument, the keyword `now`: no clock is read for it. The effects of a node
     are performed by its Host.
     """
-    run_json: Callable[..., bytes]
-    """The inputs as JSON text, in bytes, to the outcome as canonical JSON (docs/spec/values.md), whatever that is. A
-    node that is no function has the keyword `now`, as a call has it."""
+    __signature__ = _NodeSignature()
 
     def __init__(
         self,
@@ -92,11 +123,15 @@ class Node:
         limits: Limits | None,
         warnings: tuple[str, ...],
         host: Host | None = None,
+        entries: Entries | None = None,
     ) -> None:
+        """Make a node of a loaded program. `entries` replace those that the program has, to sample traces."""
         about = described(compiled)
-        takes_now = about.type != "function"
-        is_hosted = about.is_hosted
-        self.__dict__.update(
+        if about.is_hosted:
+            entries = None
+        elif entries is None:
+            entries = entries_of(compiled, program, limits, about.takes_now)
+        self._assign(
             id=about.id,
             name=about.name,
             version=about.version,
@@ -110,38 +145,36 @@ class Node:
             outputs=MappingProxyType({each[0]: Field(*each) for each in about.outputs}),
             errors=MappingProxyType({each[0]: Field(*each) for each in about.errors}),
             warnings=warnings,
-            call=self._hosted_call if is_hosted else entry(compiled, program, limits, takes_now),
-            _call_many=None if is_hosted else entry_for_many(compiled, program, limits, takes_now),
+            call=self._hosted_call if entries is None else entries.call,
+            _entries=entries,
             _compiled=compiled,
             _program=program,
-            _engine_call=program.call,
             _limits=limits,
-            _takes_now=takes_now,
-            _is_hosted=is_hosted,
-            _is_simple=not is_hosted and not takes_now,
-            _host=host,
-            _found=(0, None),
+            _takes_now=about.takes_now,
+            _is_simple=entries is not None and not about.takes_now,
+            _host=_DefaultHost(compiled.path) if host is None else _GivenHost(host),
             _is_short=about.is_short,
-            _chosen=None,
         )
-        self.__dict__["__doc__"] = _documentation(self)
+        self._assign(__doc__=_documentation(self))
 
-    if not TYPE_CHECKING:
+    def _assign(self, **attributes: object) -> None:
+        """Set attributes while the node is made; later `__setattr__` refuses."""
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
 
-        def __getattr__(self, name: str) -> Any:
-            # What few ask for, and what takes long to load: made then, and kept.
-            if name == "__signature__":
-                made = _signature(self, self._takes_now)
-            elif name == "_types":
-                made = {each.name: each.type for each in self._compiled.node.inputs}
-            elif name == "run_json":
-                from vesper.api.json_calls import json_entry
+    @cached_property
+    def run_json(self) -> Callable[..., bytes]:
+        """JSON text, in bytes, to the outcome as canonical JSON (docs/spec/values.md), also of a failure.
 
-                made = json_entry(self)
-            else:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            self.__dict__[name] = made
-            return made
+        A node that is no function has the keyword `now`, as `call` has.
+        """
+        from vesper.api.json_calls import json_entry
+
+        return json_entry(self)
+
+    @cached_property
+    def _types(self) -> Mapping[str, Type]:
+        return {each.name: each.type for each in self._compiled.node.inputs}
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -160,7 +193,7 @@ class Node:
         Cancelling does not end what a thread has begun; its outcome is dropped. A node with effects that is cancelled
         before it has changed anything ends; after that it goes on to its end, and its journal says how.
         """
-        if self._is_hosted:
+        if self._entries is None:
             return await self._hosted_arun(given, inputs)
         arguments = () if given is _NOTHING else (given,)
         if self._is_short:
@@ -179,8 +212,8 @@ class Node:
         at = self._start_of_many(now)
         if outcomes:
             return [self._run_at(each, at) for each in many]
-        if self._call_many is not None:
-            return self._call_many(many if type(many) is list else list(many))
+        if self._entries is not None and self._entries.call_many is not None:
+            return self._entries.call_many(many if type(many) is list else list(many))
         call = self.call if at is None else partial(self.call, now=at)
         answers = []
         for place, each in enumerate(many):
@@ -225,17 +258,16 @@ class Node:
         moment = _moment(now)
         start = moment if self._takes_now else None
         look_at = None
-        if self._chosen is not None:
+        if self._entries is not None and self._entries.sampling is not None:
             from vesper.api.batch_trace_sampling import Rows
 
-            look_at = Rows(self._chosen, start).look_at
+            look_at = Rows(self._entries.sampling, start).look_at
         return batch_of(self._compiled, self._program, self._limits).run(table, wanted, start, look_at)
 
     @property
     def mode(self) -> str | None:
         """Where the engine is `auto`, the mode in which this process has the node; with any other engine None."""
-        live = getattr(self._program, "live", None)
-        return None if live is None else str(live.local.mode.value)
+        return self._program.mode if isinstance(self._program, ModalProgram) else None
 
     @property
     def source(self) -> str:
@@ -248,32 +280,33 @@ class Node:
 
     def _run(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
         """A call with everything that it may be given."""
-        if self._is_hosted:
+        if self._entries is None:
             asked = self._asked(given, inputs)
             if isinstance(asked, AnyOutcome):
                 return asked
             host = self.host
-            return self._seen(asked[0], host.run(self._ready(host), *asked[1]))
+            return self._seen(asked[0], host.run(self._prepared(host), *asked[1]))
         given, now = self._given(given, inputs)
-        return self._run_pure(given, now)
+        return self._run_pure(self._entries, given, now)
 
     def _run_at(self, given: Any, now: datetime | None) -> AnyOutcome:
         """A call of one object, at this time."""
-        if not self._is_hosted:
-            return self._run_pure(given, now)
+        if self._entries is not None:
+            return self._run_pure(self._entries, given, now)
         plain = self._plain(given)
         if plain.refused is not None:
             return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
         host = self.host
-        ran = host.run(self._ready(host), plain.inputs, now or self._start(None), self._limits)
+        ran = host.run(self._prepared(host), plain.inputs, now or self._start(None), self._limits)
         return self._seen(plain, ran)
 
-    def _run_pure(self, given: Any, now: datetime | None) -> AnyOutcome:
+    def _run_pure(self, entries: Entries, given: Any, now: datetime | None) -> AnyOutcome:
         if not is_a(given, dict):
             plain = self._plain(given)
             if plain.refused is not None:
                 return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
-            return outcome_of(self._compiled, self._engine_call(plain.inputs, now, self._limits), plain.inputs, plain)
+            outcome = entries.engine_call(plain.inputs, now, self._limits)
+            return outcome_of(self._compiled, outcome, plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above
@@ -293,7 +326,7 @@ class Node:
 
     def _start(self, now: object) -> datetime:
         """When a run starts: as its caller says, or else as the Host of a node with effects says."""
-        return self.host.moment() if now is None and self._is_hosted else _moment(now)
+        return self.host.moment() if now is None and self._entries is None else _moment(now)
 
     def _start_of_many(self, now: object) -> datetime | None:
         """The same for many runs that start at one time. A function has no start, but what is no time is refused."""
@@ -309,21 +342,9 @@ class Node:
     def host(self) -> Host:
         """Who performs the effects: the one it was loaded with, or that of the `vesper.toml` that is nearest when the
         node is first called."""
-        if self._host is not None:
-            return self._host
-        process, found = self._found
-        if found is None or process != os.getpid() or found.is_closed:
-            from vesper.api.default_hosts import default_host
+        return self._host.get()
 
-            found = default_host(self.path)
-            self.__dict__["_found"] = (os.getpid(), found)
-        return found
-
-    def _ready(self, host: Host) -> Prepared:
-        if host.after_run is None:
-            from vesper.debug.captures import attach
-
-            attach(host)
+    def _prepared(self, host: Host) -> Prepared:
         return host.prepare(self._compiled, self._program, self.engine)
 
     def _asked(
@@ -346,7 +367,7 @@ class Node:
         if isinstance(asked, AnyOutcome):
             return asked
         host = self.host
-        return self._seen(asked[0], await host.arun(self._ready(host), *asked[1]))
+        return self._seen(asked[0], await host.arun(self._prepared(host), *asked[1]))
 
     def _hosted_call(self, inputs: dict[str, Any], *, now: datetime | None = None) -> dict[str, Any]:
         """`call` of a node with effects."""
@@ -354,7 +375,7 @@ class Node:
             raise NotInputs(f"{self.id}.call takes a dict of inputs, not {type(inputs).__name__}")
         plain = self._plain(inputs)
         host = self.host
-        ran = host.run(self._ready(host), plain.inputs, self._start(now), self._limits)
+        ran = host.run(self._prepared(host), plain.inputs, self._start(now), self._limits)
         return dict(self._seen(plain, ran).unwrap())
 
     def _ended(self, inputs: Mapping[str, Any], now: datetime | None, error: Exception) -> AnyOutcome:
@@ -368,13 +389,10 @@ class Node:
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
         found = self._plain(inputs)
-        again = getattr(self._program, "again", self._engine_call)
-        return outcome_of(
-            self._compiled,
-            again(found.inputs if found.changed else inputs, now, self._limits),
-            found.inputs,
-            found,
-        )
+        assert self._entries is not None  # only calls of a node without effects come here
+        rerun = self._program.rerun if isinstance(self._program, ModalProgram) else self._entries.engine_call
+        outcome = rerun(found.inputs if found.changed else inputs, now, self._limits)
+        return outcome_of(self._compiled, outcome, found.inputs, found)
 
     def _plain(self, given: object) -> Plain:
         """The inputs as plain objects, whatever they are given as."""
@@ -416,19 +434,14 @@ class Node:
 
     _compiled: Compiled
     _program: Program
-    _call_many: Callable[[list[Any]], list[dict[str, Any]]] | None
-    _engine_call: Callable[..., ended.Outcome]
-    """The engine, for inputs that `call` does not take as they are."""
+    _entries: Entries | None
+    """None for a node with effects: a Host runs it."""
     _limits: Limits | None
-    _types: Mapping[str, Type]
     _takes_now: bool
-    _is_hosted: bool
-    _host: Host | None
-    _found: tuple[int, Host | None]
+    _host: _GivenHost | _DefaultHost
     _is_simple: bool
+    """True where keyword inputs go to `call` as they are."""
     _is_short: bool
-    _chosen: Chosen | None
-    """Who decides which executions have traces, where any have (`vesper/api/trace_sampling.py`)."""
 
 
 def outcome_of(

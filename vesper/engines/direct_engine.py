@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from vesper import _direct
-from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits, Observer, Request
+from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, FastEntry, Limits, Observer, Request, Unwrap
 from vesper.engines.outcome import (
     ContractBroken,
     DeclaredError,
@@ -158,7 +158,7 @@ def tier_counters() -> TierCounters:
     return TierCounters(**_direct.tier_counters())
 
 
-class DirectProgram:
+class DirectProgram(FastEntry):
     """A node on the Rust engine. `entry` and `run_json` are its own methods: nothing of Python stands between."""
 
     def __init__(self, program: _direct.Program) -> None:
@@ -257,25 +257,24 @@ class DirectProgram:
         raw, path, fingerprint = self._program.call_pathed(inputs, key, now, fuel, seconds)  # type: ignore[arg-type]  # as above
         return Pathed(_outcome(raw), path, fingerprint)
 
-    def way_in(
-        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
-    ) -> Callable[..., dict[str, Any]] | None:
-        """A dict of inputs to a dict of outputs, with nothing of Python between; None where a call is more than that.
-        `ended` is asked what comes of an outcome that is not `returned`."""
-        way = self._way(ended)
-        return None if way is None else way.call
+    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+        """Return an entry of the extension, with no Python between; None for a node with effects or a start time."""
+        entry = None if takes_now else self._unwrapped(unwrap)
+        return None if entry is None else entry.call
 
-    def way_in_for_many(
-        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
-    ) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
-        """The same for many inputs in one call. What `ended` raises gets a note of the place."""
-        way = self._way(ended)
-        return None if way is None else way.map
+    def fast_entry_for_many(self, unwrap: Unwrap) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
+        """Return the same entry for a list of inputs in one call."""
+        entry = self._unwrapped(unwrap)
+        return None if entry is None else entry.map
 
-    def _way(self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]) -> _direct.Way | None:
+    def json_entry(self) -> Callable[..., bytes]:
+        """Return `run_json`."""
+        return self.run_json
+
+    def _unwrapped(self, unwrap: Unwrap) -> _direct.Way | None:
         if self._program.asks or self._program.uses_now:
             return None
-        return _direct.Way(self._program, lambda raw, inputs: ended(_outcome(raw), inputs))
+        return _direct.Way(self._program, lambda raw, inputs: unwrap(_outcome(raw), inputs))
 
     def route(
         self,

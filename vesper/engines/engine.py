@@ -13,10 +13,11 @@ advanced the execution, which is not to be advanced again.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from vesper.engines.outcome import Outcome
 from vesper.values.limits import DEFAULT_FUEL, MAX_FUEL
@@ -121,6 +122,49 @@ class Program(Protocol):
         is_traced: bool = True,
     ) -> Execution:
         """Begin an execution. One that is not traced has no marks, and nobody to tell of them."""
+
+
+Unwrap: TypeAlias = Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
+"""Returns the outputs of an outcome; raises the exception of an outcome without outputs."""
+
+
+class FastEntry(ABC):
+    """A `Program` with entries that bypass `call`.
+
+    Every entry runs without limits of its own and is None where the node needs `call`.
+    """
+
+    @abstractmethod
+    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+        """Return a function from a dict of inputs to a dict of outputs.
+
+        It raises what `unwrap` raises. With `takes_now` it has the keyword `now`, the start of the execution.
+        """
+
+    def fast_entry_for_many(self, unwrap: Unwrap) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
+        """Return the same function for a list of inputs; an exception has a note of the place."""
+        return None
+
+    def json_entry(self) -> Callable[..., bytes] | None:
+        """Return a function from JSON text, and `now` where the node takes it, to the outcome as canonical JSON."""
+        return None
+
+
+class ModalProgram(ABC):
+    """A `Program` that selects the engine of each request by the mode of the node."""
+
+    @property
+    @abstractmethod
+    def mode(self) -> str:
+        """The mode that this process applies."""
+
+    @abstractmethod
+    def rerun(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        """Return the outcome of a request that was served, without counting a second request."""
+
+
+class Unobserved:
+    """Marks a `Program` whose executions have no marks: it only repeats what an observed program runs."""
 
 
 class Engine(Protocol):

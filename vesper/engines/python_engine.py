@@ -17,10 +17,12 @@ from vesper.engines.engine import (
     Completion,
     Done,
     EngineUnavailable,
+    FastEntry,
     Limits,
     NowMissing,
     Observer,
     Request,
+    Unwrap,
 )
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.kernels import raised
@@ -147,7 +149,7 @@ def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
     return import_
 
 
-class PythonProgram:
+class PythonProgram(FastEntry):
     """A node as generated Python. The metered and the traced form are made when they are first asked for."""
 
     def __init__(self, compiled: Compiled, prepares: bool = True) -> None:
@@ -186,6 +188,10 @@ class PythonProgram:
         node that may ask for effects returns its generator. One that is no function takes `now` as a keyword, too.
         Of a node that could spend more than there is, the `call` of the metered form."""
         return self._plain.entry if self.is_always_plain else self._metered_entry
+
+    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+        """Return the generated `call` itself, where no call could spend the default fuel."""
+        return self.entry if self.is_always_plain else None
 
     @property
     def node(self) -> Node:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, time_ns
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
@@ -38,6 +38,7 @@ from vesper.host.performers import Performers
 from vesper.host.permissions import denied_inside, needed
 from vesper.host.plans import Plans, plans_of
 from vesper.host.recovering import Deferred
+from vesper.host.routed import HostedProgram
 from vesper.host.running import InDoubt, Running, fault
 from vesper.journal.entry import Definition, Kind
 from vesper.journal.execution_id import trace_id
@@ -79,12 +80,6 @@ class Prepared:
     handles: Mapping[str, Handle]
     refused: Mapping[str, str]
     definition: Definition
-
-
-class Routes(Protocol):
-    """The method `routed` of a program that decides for each request anew which engine runs it."""
-
-    def __call__(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +185,8 @@ class Host:
             found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
             with self._lock:
                 found = self._prepared.setdefault(name, found)
-            hosted_by: Callable[[Host], None] | None = getattr(program, "hosted_by", None)
-            if hosted_by is not None:
-                hosted_by(self)
+            if isinstance(program, HostedProgram):
+                program.attach_host(self)
         return found
 
     def check_equipped(self, node: Node, plans: Plans) -> None:
@@ -237,9 +231,8 @@ class Host:
         on_begun: Callable[[Running], None] | None,
     ) -> Ran:
         execution = trace_id(time_ns())
-        routes: Routes | None = getattr(prepared.program, "routed", None)
-        if routes is not None:
-            prepared = routes(prepared, inputs, execution)
+        if isinstance(prepared.program, HostedProgram):
+            prepared = prepared.program.route(prepared, inputs, execution)
         plans = prepared.plans
         beginning = Beginning(
             execution,

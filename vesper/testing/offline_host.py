@@ -45,6 +45,12 @@ class Here:
     """What the test got wrong so far."""
 
 
+class _Local(threading.local):
+    """The run of this thread."""
+
+    here: Here | None = None
+
+
 class OfflineHost(Host):
     """Answers requests with `answered`, in the thread that runs the node."""
 
@@ -67,7 +73,7 @@ class OfflineHost(Host):
         self._warned = True  # that the journal will not last is what it is for
         self._real = Performers(config, {})
         """For what is performed in the process, after all: databases of the test."""
-        self._local = threading.local()
+        self._local = _Local()
         self._close = weakref.finalize(self, _let_go, journal, self._real, self.folder)
 
     @abstractmethod
@@ -89,7 +95,7 @@ class OfflineHost(Host):
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
         """As any Host runs it; what the test got wrong is raised when the node has ended."""
-        here, outer = Here(prepared), getattr(self._local, "here", None)
+        here, outer = Here(prepared), self._local.here
         self._local.here = here
         try:
             ran = super()._run(prepared, inputs, now, limits, on_begun)
@@ -104,7 +110,8 @@ class OfflineHost(Host):
     @property
     def here(self) -> Here:
         """The run of this thread."""
-        found: Here = self._local.here
+        found = self._local.here
+        assert found is not None  # only a run comes here
         return found
 
     def give_up(self, problem: Exception) -> NoReturn:

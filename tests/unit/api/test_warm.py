@@ -109,7 +109,7 @@ def test_a_warm_node_is_the_same_in_every_respect(cache: Entries, engine: str, n
     for attribute in ("id", "name", "version", "type", "intent", "path", "semantic_hash", "warnings", "__doc__"):
         assert getattr(node, attribute) == getattr(cold, attribute), attribute
     assert (dict(node.inputs), dict(node.outputs), dict(node.errors)) == (cold.inputs, cold.outputs, cold.errors)
-    assert str(node.__signature__) == str(cold.__signature__)  # type: ignore[attr-defined]
+    assert str(node.__signature__) == str(cold.__signature__)
     assert node.source == cold.source
     here, there = node._compiled, cold._compiled
     assert (here.node, here.cases, here.ir, here.source) == (there.node, there.cases, there.ir, there.source)
