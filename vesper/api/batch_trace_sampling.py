@@ -1,8 +1,8 @@
-"""The ways into a node besides `node.call`, where a share of what it runs has traces: JSON text, lists and tables.
+"""Sampling of traces for the other entries of a node: JSON text, lists and tables.
 
-A text needs no copy: it cannot change, and is read when its trace is made. Of many inputs that are run at once as many
-are sampled as would be of as many calls, and where there is no room for all of those, any of them alike. They have no
-times of their own: each began and took as if all took the same.
+A text needs no copy: it cannot change, and is parsed when its trace is made. Of many inputs in one call, the same share
+is sampled as of single calls; where the budget is smaller, each is equally likely. They share the duration of the call
+evenly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLACE = re.compile(r"these were the inputs ([0-9]+) of `map`, counted from 0")
 
 
 def for_json(run: Callable[..., bytes], sampling: CallSampling) -> Callable[..., bytes]:
-    """`run_json` of the Rust engine; `now` is the start of a node that has one."""
+    """Return `run_json` of the direct engine with sampling; `now` is the start of a node that has one."""
     from vesper.api.json_calls import NEVER_BEGAN
 
     def sampled(text: bytes, /, now: datetime | None = None) -> bytes:
@@ -50,7 +50,7 @@ def _read(sampling: CallSampling, text: bytes) -> Mapping[str, Any]:
 
 
 def for_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> Callable[[list[Any]], list[Any]]:
-    """`map`, where the engine goes through the list itself."""
+    """Return `map` of an engine with sampling."""
 
     def sampled(many: list[Any]) -> list[Any]:
         found = drawn(sampling, len(many))
@@ -67,7 +67,7 @@ def for_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> C
         try:
             return run(many)
         except Exception as error:
-            # Those behind the one that raised were not run, and that one only where it ever began.
+            # The rows after the one that raised did not run; that row ran unless its inputs were refused.
             ran = _place(error) + (not isinstance(error, BadInput | NotInputs))
             raise
         finally:
@@ -80,7 +80,7 @@ def for_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> C
 
 
 def _place(error: Exception) -> int:
-    """Which inputs of a `map` raised this, by the note that the engine adds; without one none is known to have run."""
+    """Return the place of the inputs of a `map` that raised, by the engine's note; 0 without a note."""
     notes = [_PLACE.fullmatch(each) for each in getattr(error, "__notes__", ())]
     return next((int(each[1]) for each in reversed(notes) if each), 0)
 
@@ -94,7 +94,7 @@ class Rows:
         self._drawn: dict[int, bool] = {}
 
     def look_at(self, batches: Batches) -> None:
-        """Lets these batches tell of the rows that they run."""
+        """Subscribe to the rows that these batches run."""
         batches.look(self._choose, self._tell)
 
     def _choose(self, rows: int) -> Sequence[int]:
@@ -109,8 +109,10 @@ class Rows:
 
 
 def drawn(sampling: CallSampling, rows: int) -> list[tuple[int, bool]]:
-    """The places, of so many, of those that are to have a trace, and whether that is because they were drawn: while
-    there are breakpoints of running services to be held to, all are looked at for which there is room."""
+    """Return the places that have a trace, each with whether it was drawn.
+
+    While there are breakpoints of running services, every row that the budget allows is evaluated.
+    """
     sampler = sampling.sampler
     share = sampler.settings.sample
     count = how_many(rows, share) if share else 0

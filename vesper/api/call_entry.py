@@ -65,7 +65,7 @@ def _slow_entry(
 def _unwrap_of(compiled: Compiled) -> Unwrap:
     def unwrap(outcome: Outcome, inputs: Mapping[str, Any]) -> dict[str, Any]:
         if type(outcome) is Returned:
-            return outcome.value  # type: ignore[return-value]  # both engines give a dict of their own
+            return outcome.value  # type: ignore[return-value]  # both engines return a dict of their own
         from vesper.api.explain import error_info
 
         raise error_info(compiled, outcome, inputs).exception()

@@ -1,4 +1,4 @@
-"""The Host of nodes that were loaded without one: one for each configuration and process."""
+"""Hosts, routes and result caches of nodes that were loaded without them: one for each configuration and process."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ if TYPE_CHECKING:
 
 _hosts: dict[tuple[int, str | None], Host] = {}
 _routes: dict[str, Routes] = {}
-"""They know of forks themselves."""
+"""`Routes` handle forks themselves."""
 _results: dict[str, Results] = {}
-"""They know of forks, too."""
+"""`Results` handle forks themselves."""
 _lock = PerProcess(threading.Lock)
 
 
 def default_host(node_path: str) -> Host:
-    """The Host of the nearest `vesper.toml`: from the working directory upwards, or else from the node's file. Where
-    there is none, nothing is granted."""
+    """Return the Host of the nearest `vesper.toml`. Without a file, nothing is granted."""
     from vesper.api.run_captures import attach_captures
     from vesper.config.locate import nearest_config
     from vesper.config.settings import read_config
@@ -45,7 +44,7 @@ def default_host(node_path: str) -> Host:
 
 
 def default_routes(node_path: str, host: Host | None) -> Routes:
-    """What routes nodes: by the configuration of the Host, or else of the nearest `vesper.toml`."""
+    """Return the routes of the Host's configuration, or else of the nearest `vesper.toml`."""
     from vesper.config.locate import config_for
     from vesper.migration.router.routes import Routes
 
@@ -59,7 +58,7 @@ def default_routes(node_path: str, host: Host | None) -> Routes:
 
 
 def engine_settings(node_path: str) -> Tiering | None:
-    """When machine code is made, as the nearest `vesper.toml` says."""
+    """Return the `[engine]` settings of the nearest `vesper.toml`."""
     from vesper.config.locate import config_for
 
     return config_for(node_path).engine
@@ -68,8 +67,10 @@ def engine_settings(node_path: str) -> Tiering | None:
 def with_results(
     compiled: Compiled, program: Program, engine: str, host: Host | None, is_wanted: bool | None
 ) -> Program:
-    """The program with its results kept, where the caller or the configuration wants that. A configuration that names
-    a node whose results cannot be kept is wrong, and says so."""
+    """Return the program with a cache of results, where the caller or the configuration asks for one.
+
+    Raises `ConfigError` where the configuration names a node whose results cannot be cached.
+    """
     from vesper.config.locate import config_for
     from vesper.effects.settings import ConfigError
     from vesper.host.results import CachedProgram, NotKept, results_of
@@ -90,13 +91,13 @@ def with_results(
 
 
 def results_in_use() -> list[Results]:
-    """The caches of results of this process."""
+    """Return the caches of results of this process."""
     return list(_results.values())
 
 
 @atexit.register
 def close_routes() -> None:
-    """Tells the stores what is still to be told."""
+    """Flush pending evidence to the stores."""
     for routes in list(_routes.values()):
         routes.close()
     _routes.clear()
@@ -104,7 +105,7 @@ def close_routes() -> None:
 
 @atexit.register
 def close_hosts() -> None:
-    """Waits for what still runs in the background; what takes longer than a lease is for recovery."""
+    """Close the Hosts of this process. Runs that take longer than a lease are left to recovery."""
     for (pid, _), host in list(_hosts.items()):
         if pid == os.getpid():
             host.close(timeout=host.config.journal.lease)

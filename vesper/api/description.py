@@ -1,4 +1,4 @@
-"""What a node says of itself before it is called, as plain data that is kept with it."""
+"""The description of a node, as plain data that is cached with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Described(NamedTuple):
     type: str
     intent: str
     is_hosted: bool
-    """True where somebody must perform or write down something for it."""
+    """True where a Host must perform effects or write an audit for it."""
     is_short: bool
     """True where no input can make an execution long."""
     inputs: tuple[tuple[str, str, bool, Any], ...]
@@ -35,7 +35,7 @@ class Described(NamedTuple):
 
 
 def described(compiled: Compiled) -> Described:
-    """What is kept of it; a default that is no plain word or number is read from the node."""
+    """Return the cached description. A default that `marshal` cannot hold is read from the node."""
     kept: tuple[Any, ...] = compiled.kept.fact(_FACT, lambda: tuple(_described(compiled)))
     found = Described(*kept)
     if all(each[3] is not ... for each in found.inputs):
@@ -75,9 +75,9 @@ def _input(declared: ir.Input) -> tuple[str, str, bool, Any]:
 
 
 def _is_short(compiled: Compiled) -> bool:
-    """True where no input can make an execution long: nothing loops and nothing computes with a collection.
+    """Return whether no input can make an execution long: no loops, and no computation on collections.
 
-    A constant does not grow, whatever its type.
+    A constant has a fixed size, whatever its type.
     """
     from vesper.language.ir import nodes as ir
     from vesper.language.ir.statements import Loop, all_statements

@@ -1,7 +1,7 @@
-"""`node.run_json`: the inputs as JSON text, the outcome as canonical JSON (docs/spec/values.md).
+"""`node.run_json`: JSON text to the outcome as canonical JSON (docs/spec/values.md).
 
-The Rust engine reads and writes such texts itself; a node on it that needs nothing else has that function for its own.
-Any other is called with the objects that a text is read as, and what it comes to is written here.
+The direct engine reads and writes such texts itself, and `run_json` is then its own function. Other nodes are called
+with objects, and the outcome is written here.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from vesper.api.node import Node
 
 NEVER_BEGAN = b'{"at":null,"code":"bad_input"'
-"""What the answer to inputs that do not fit begins with, and no other."""
+"""The start of the answer to refused inputs, and of no other answer."""
 
 
 def json_entry(node: Node) -> Callable[..., bytes]:
-    """The function that `node.run_json` is."""
+    """Return the function that `node.run_json` is."""
     entries = node._entries
     own = None if entries is None else entries.json
     if entries is None or own is None:
@@ -57,7 +57,7 @@ def _at_its_start(run: Callable[..., bytes], node: Node) -> Callable[..., bytes]
 
 
 def _by_objects(node: Node) -> Callable[..., bytes]:
-    """By way of objects: on the python engine, within limits, with effects, or where calls are routed."""
+    """Return an entry that converts to objects: for the python engine, limits, effects and routed nodes."""
 
     def run_json(text: bytes, /, *, now: datetime | str | None = None) -> bytes:
         if not isinstance(text, bytes):
@@ -82,7 +82,7 @@ def _by_objects(node: Node) -> Callable[..., bytes]:
 
 
 def written(node: ir.Node, outcome: Outcome) -> str:
-    """The outcome of a node as canonical JSON."""
+    """Return the outcome of a node as canonical JSON."""
     match outcome:
         case Returned(value):
             types = {each.name: each.type for each in node.outputs}
@@ -112,7 +112,7 @@ def _failed(outcome: Failed) -> str:
 
 
 def _fields(types: Mapping[str, Type], values: Mapping[str, Any]) -> str:
-    """Where a node ends with an error, invariants see null for any output."""
+    """Return the fields as a JSON object. In an invariant of a node that ends with an error, outputs are null."""
     entries = ((name, "null" if each is None else _text(types[name], each)) for name, each in values.items())
     return _object(entries)
 
@@ -122,7 +122,7 @@ def _object(entries: Iterable[tuple[str, str]]) -> str:
 
 
 def _text(type_: Type, value: Any) -> str:
-    """A value as callers get it, of this type."""
+    """Return a value of this type, as callers get it, as JSON."""
     match type_:
         case OptionalOf(inner):
             return "null" if value is None else _text(inner, value)

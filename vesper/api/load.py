@@ -1,4 +1,4 @@
-"""From a name to a node that can be called: finds the file, compiles it, loads it on an engine."""
+"""Load a node: find its file, compile it, and load it on an engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vesper.migration.router.routes import Routes
 
 AUTO = "auto"
-"""In the place of an engine: both, as the mode of the node says."""
+"""In place of an engine: the mode of the node selects the engine of each call."""
 
 
 def load(
@@ -37,18 +37,18 @@ def load(
 ) -> Node:
     """Load a node: by its id, by its name without a version (then the newest), or by the path of its file.
 
-    Names are looked for under `nodes`: by default in the folder that the environment variable VESPER_NODES names, or
-    else in `nodes`. The file is read anew each time; what has been loaded does not change. `limits` are what one call
-    may use up; without them it has the default fuel, and time without end. `host` performs the effects of a node that
-    has any; without one it is that of the nearest `vesper.toml`.
+    Names are searched under `nodes`: by default in the folder of the environment variable VESPER_NODES, or else in
+    `nodes`. The file is read each time; a loaded node does not change. `limits` apply to each call; by default it has
+    the default fuel and unlimited time. `host` performs the effects of the node; by default it is the Host of the
+    nearest `vesper.toml`.
 
-    On the engine `auto` the mode of the node decides for each call: it begins on Python with the direct engine beside
-    it, and is moved over as the evidence allows (docs/how-to/move-a-node-over.md). `routes` are what such nodes share:
-    the store of their modes above all; without them they are those of the configuration.
+    On the engine `auto`, the mode of the node selects the engine of each call: Python leads and the direct engine
+    follows, until the evidence promotes it (docs/how-to/move-a-node-over.md). `routes` hold what such nodes share, such
+    as the store of their modes; by default they are those of the configuration.
 
-    `results=True` keeps what calls come to, as `[cache.results]` of the configuration says how, for a node that is a
-    function of its inputs; False keeps nothing, and without either the node is kept that the configuration names
-    (docs/how-to/use-caches.md). On the engine `auto` nothing is kept: it compares what two engines come to.
+    `results=True` caches the results of a node that is a function of its inputs, with the settings of
+    `[cache.results]`; False caches nothing; by default the nodes that the configuration names are cached
+    (docs/how-to/use-caches.md). The engine `auto` caches nothing: it compares two engines.
     """
     if engine not in NAMES and engine != AUTO:
         raise ValueError(f"no engine `{engine}`; the engines are {', '.join(NAMES)}, and `{AUTO}` for both")
@@ -104,7 +104,7 @@ def _node(
 
 
 def _engine(name: str, path: str, host: Host | None) -> Engine:
-    """The engine of this name, as the configuration has it."""
+    """Return the engine of this name, with the settings of the configuration."""
     if name != TIERED or (host is None and not may_have_table(path, "engine")):
         return engine_named(name)
     from vesper.api.default_hosts import engine_settings
@@ -116,7 +116,7 @@ def _engine(name: str, path: str, host: Host | None) -> Engine:
 def compiled_node(
     node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None
 ) -> tuple[Compiled, str, tuple[str, ...]]:
-    """The node, its file, and what the checker says of it."""
+    """Return the node, its file, and the messages of the checker."""
     path = _path(node, nodes)
     compiled, said = compile_kept(path, _rendered)
     if compiled is None:
@@ -131,8 +131,10 @@ def _rendered(bag: DiagnosticBag) -> tuple[str, ...]:
 
 
 def _path(node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None) -> str:
-    """The file of a node, as messages name it. For a file that is named, as a warm start names it, no `pathlib` and
-    nothing of the repository is loaded."""
+    """Return the file of a node, as messages name it.
+
+    For a path, as in a warm start, it imports neither `pathlib` nor the repository.
+    """
     is_name = isinstance(node, str) and not node.endswith(".vsp") and "/" not in node
     if not is_name:
         file = _normal(os.fspath(node))
@@ -151,6 +153,6 @@ def _path(node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None) ->
 
 
 def _normal(path: str) -> str:
-    """The path as `pathlib` writes it: without doubled slashes and without steps to where one is."""
+    """Return the path as `pathlib` writes it: without doubled slashes and `.` parts."""
     parts = [each for each in path.split("/") if each not in ("", ".")]
     return ("/" if path.startswith("/") else "") + "/".join(parts) or "."

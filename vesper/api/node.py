@@ -1,7 +1,7 @@
-"""A node as an object of Python: called like a function, it gives an outcome; it says what goes in and what comes out.
+"""A node as a Python object: called like a function, it returns an outcome; it describes its inputs and outputs.
 
-A call first gives the engine what the caller gave. Only what the engine refuses is looked at again, for objects that
-it does not know: who gives plain dicts pays for nothing else.
+A call gives the engine the caller's objects first. Only objects that the engine refuses are converted, so plain dicts
+cost nothing more.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Field:
 
     name: str
     type: str
-    """As the node writes it: `decimal`, `array<Line>`."""
+    """As in the node's text: `decimal`, `array<Line>`."""
     required: bool = True
     default: Any = None
-    """What an input is where it is not given; of one that is required None."""
+    """The value of an input that is not given; None for a required one."""
 
 
 class _NodeSignature:
@@ -88,7 +88,7 @@ class _DefaultHost:
 
 
 class Node:
-    """A loaded node. It never changes, and any number of threads may call it."""
+    """A loaded node. Immutable; any number of threads may call it."""
 
     id: str
     name: str
@@ -99,19 +99,18 @@ class Node:
     """The file, as messages name it."""
     engine: str
     limits: Limits
-    """What one execution may use up."""
+    """The limits of one execution."""
     semantic_hash: str
     inputs: Mapping[str, Field]
     outputs: Mapping[str, Field]
     errors: Mapping[str, Field]
     """The fields of the errors that the node declares."""
     warnings: tuple[str, ...]
-    """What `vesper check` warns of."""
+    """The warnings of `vesper check`."""
     call: Callable[..., Any]
-    """A dict of inputs to a dict of outputs, and nothing in between; what ends otherwise is raised.
+    """A dict of inputs to a dict of outputs; raises every other outcome.
 
-    A node that is no function has a second argument, the keyword `now`: no clock is read for it. The effects of a node
-    are performed by its Host.
+    A node that is no function has the required keyword `now`. The Host performs the effects of a node.
     """
     __signature__ = _NodeSignature()
 
@@ -183,15 +182,15 @@ class Node:
         if given is _NOTHING and self._is_simple:
             try:
                 return AnyOutcome(self.call(inputs))
-            except Exception as error:  # noqa: BLE001  # whatever ends it: the engine is asked what that is
+            except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
                 return self._ended(inputs, None, error)
         return self._run(given, inputs)
 
     async def arun(self, given: Any = _NOTHING, /, **inputs: Any) -> AnyOutcome:
-        """The same for coroutines: at once where the node is short, in a thread where its work grows with its inputs.
+        """Run the node from a coroutine: at once where it is short, else in a thread.
 
-        Cancelling does not end what a thread has begun; its outcome is dropped. A node with effects that is cancelled
-        before it has changed anything ends; after that it goes on to its end, and its journal says how.
+        Cancelling does not end a thread that has begun; its outcome is dropped. A node with effects ends where it is
+        cancelled before its first change; after that it runs to its end, which the journal has.
         """
         if self._entries is None:
             return await self._hosted_arun(given, inputs)
@@ -203,11 +202,11 @@ class Node:
         return await asyncio.to_thread(self, *arguments, **inputs)
 
     def map(self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: bool = False) -> list[Any]:
-        """What `call` gives for each of these dicts of inputs, in their order.
+        """Return the result of `call` for each dict of inputs, in order.
 
-        The first that ends otherwise is raised, with a note of its place, and those behind it are not run. With
-        `outcomes` there is an outcome for each, whatever it is, and inputs may be all that a call takes in place of
-        keywords. A node that is no function starts all of them at one time.
+        Raises the first other outcome, with a note of its place; later inputs are not run. With `outcomes` there is an
+        outcome for each, and inputs may be anything that a call accepts in place of keywords. A node that is no
+        function starts all of them at one time.
         """
         at = self._start_of_many(now)
         if outcomes:
@@ -225,7 +224,7 @@ class Node:
         return answers
 
     def start(self, given: Any, /, *, now: datetime | str | None = None) -> Execution:
-        """Begin an execution whose requests you answer. `given` is what a call takes in place of keywords."""
+        """Begin an execution whose requests the caller answers. `given` is what a call accepts in place of keywords."""
         from vesper.api.execution import Execution
 
         plain = self._plain(given)
@@ -244,12 +243,14 @@ class Node:
         error_column: str = "error",
         now: datetime | str | None = None,
     ) -> Any:
-        """Run the node on every row of a table: one of pyarrow, polars, duckdb or pandas, or anything with
-        `__arrow_c_stream__` or `__arrow_c_array__`. The answer is of the same kind, with the outputs as columns and a
-        column of errors that is null where a row has outputs (docs/how-to/run-batches.md).
+        """Run the node on every row of a table, and return a table of the same kind.
 
-        `threads` are those that run rows, by default one for each processor. `keep` names columns to hand through.
-        `decimals` says how decimals come out: `"text"`, or how many digits they have after the point.
+        Accepts tables of pyarrow, polars, duckdb and pandas, and objects with `__arrow_c_stream__` or
+        `__arrow_c_array__`. The outputs are columns, with a column of errors that is null where a row has outputs
+        (docs/how-to/run-batches.md).
+
+        `threads` run rows, by default one for each processor. `keep` names columns to copy. `decimals` is the form of
+        decimals: `"text"`, or the number of digits after the point.
         """
         from vesper.api.batch import batch_of
         from vesper.batch.table import Wanted
@@ -266,7 +267,7 @@ class Node:
 
     @property
     def mode(self) -> str | None:
-        """Where the engine is `auto`, the mode in which this process has the node; with any other engine None."""
+        """The mode that this process applies, on the engine `auto`; None on any other engine."""
         return self._program.mode if isinstance(self._program, ModalProgram) else None
 
     @property
@@ -279,7 +280,7 @@ class Node:
     # -- what a call comes to ---------------------------------------------------------------------
 
     def _run(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
-        """A call with everything that it may be given."""
+        """Run a call with all its arguments."""
         if self._entries is None:
             asked = self._asked(given, inputs)
             if isinstance(asked, AnyOutcome):
@@ -290,7 +291,7 @@ class Node:
         return self._run_pure(self._entries, given, now)
 
     def _run_at(self, given: Any, now: datetime | None) -> AnyOutcome:
-        """A call of one object, at this time."""
+        """Run a call of one object, at this time."""
         if self._entries is not None:
             return self._run_pure(self._entries, given, now)
         plain = self._plain(given)
@@ -313,10 +314,10 @@ class Node:
             return self._ended(given, now, error)
 
     def _given(self, given: Any, inputs: dict[str, Any]) -> tuple[Any, datetime | None]:
-        """What a call was given as its inputs, and when it starts."""
+        """Return the inputs of a call, and its start."""
         now = None
         if self._takes_now:
-            # An input of this name goes before; the start is then given to `call`.
+            # An input of this name takes precedence; the start is then an argument of `call`.
             now = self._start(None if "now" in self.inputs else inputs.pop("now", None))
         if given is _NOTHING:
             given = inputs
@@ -325,11 +326,11 @@ class Node:
         return given, now
 
     def _start(self, now: object) -> datetime:
-        """When a run starts: as its caller says, or else as the Host of a node with effects says."""
+        """Return the start of a run: the caller's, or else that of the Host or the clock."""
         return self.host.moment() if now is None and self._entries is None else _moment(now)
 
     def _start_of_many(self, now: object) -> datetime | None:
-        """The same for many runs that start at one time. A function has no start, but what is no time is refused."""
+        """Return one start for many runs. A function has none, but a value that is no time is refused."""
         if self._takes_now:
             return self._start(now)
         if now is not None:
@@ -340,8 +341,7 @@ class Node:
 
     @property
     def host(self) -> Host:
-        """Who performs the effects: the one it was loaded with, or that of the `vesper.toml` that is nearest when the
-        node is first called."""
+        """The Host that performs the effects: that of `load`, or that of the nearest `vesper.toml` at the first call."""
         return self._host.get()
 
     def _prepared(self, host: Host) -> Prepared:
@@ -350,7 +350,7 @@ class Node:
     def _asked(
         self, given: Any, inputs: dict[str, Any]
     ) -> AnyOutcome | tuple[Plain, tuple[Mapping[str, Any], datetime, Limits | None]]:
-        """What a run is given; an outcome where the inputs are no inputs at all."""
+        """Return the arguments of a run, or an outcome where the inputs are refused."""
         given, now = self._given(given, inputs)
         plain = self._plain(given)
         if plain.refused is not None:
@@ -370,7 +370,7 @@ class Node:
         return self._seen(asked[0], await host.arun(self._prepared(host), *asked[1]))
 
     def _hosted_call(self, inputs: dict[str, Any], *, now: datetime | None = None) -> dict[str, Any]:
-        """`call` of a node with effects."""
+        """Run `call` of a node with effects."""
         if not is_a(inputs, dict):
             raise NotInputs(f"{self.id}.call takes a dict of inputs, not {type(inputs).__name__}")
         plain = self._plain(inputs)
@@ -379,8 +379,11 @@ class Node:
         return dict(self._seen(plain, ran).unwrap())
 
     def _ended(self, inputs: Mapping[str, Any], now: datetime | None, error: Exception) -> AnyOutcome:
-        """The outcome of a call that raised. Where the exception does not say all, the engine runs the node again: it
-        is a function of its inputs and its start."""
+        """Return the outcome of a call that raised.
+
+        Where the exception does not have the whole outcome, the engine runs the node again: it is a function of its
+        inputs and its start.
+        """
         if isinstance(error, raised.DeclaredError):
             return outcome_of(self._compiled, ended.DeclaredError(_outside(error.values)), inputs)
         if isinstance(error, raised.ContractBroken):
@@ -389,13 +392,13 @@ class Node:
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
         found = self._plain(inputs)
-        assert self._entries is not None  # only calls of a node without effects come here
+        assert self._entries is not None  # only calls of a node without effects raise into this method
         rerun = self._program.rerun if isinstance(self._program, ModalProgram) else self._entries.engine_call
         outcome = rerun(found.inputs if found.changed else inputs, now, self._limits)
         return outcome_of(self._compiled, outcome, found.inputs, found)
 
     def _plain(self, given: object) -> Plain:
-        """The inputs as plain objects, whatever they are given as."""
+        """Return the inputs as plain objects."""
         from vesper.api.input_conversion import fields_of, inputs_of_json, plain_inputs
 
         if is_a(given, dict):
@@ -447,14 +450,14 @@ class Node:
 def outcome_of(
     compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, Any], plain: Plain | None = None
 ) -> AnyOutcome:
-    """As `vesper.api.explain` has it, which is loaded when something is to be explained."""
+    """Return the outcome for the caller; imports `vesper.api.explain` only for an explanation."""
     from vesper.api.explain import outcome_of as explained
 
     return explained(compiled, outcome, inputs, plain)
 
 
 def _outside(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Values of generated code as callers see them: a json is plain objects."""
+    """Return values of generated code for callers: json as plain objects."""
     return {name: plain(value) for name, value in values.items()}
 
 
@@ -463,7 +466,7 @@ def _refused(problem: Problem) -> ended.Failed:
 
 
 def _moment(now: object) -> datetime:
-    """The start of an execution: the time that is given, or else this one."""
+    """Return the start of an execution: the given time, or else the current one."""
     if now is None:
         return datetime.now(UTC)
     try:
@@ -480,7 +483,7 @@ def _moment(now: object) -> datetime:
 
 
 def _signature(node: Node, takes_now: bool) -> Signature:
-    """The keywords of a call. An input with the name of a Python keyword can only be given in a dict."""
+    """Return the keywords of a call. An input named like a Python keyword can only be given in a dict."""
     from inspect import Parameter, Signature
 
     parameters = [

@@ -1,7 +1,6 @@
-"""Problems with inputs, for the person who gave them: where, what was expected, and what came.
+"""Describe problems with inputs: the place, the expected type and the given value, in one line each.
 
-In: the paths and kinds that an engine reports, and the inputs as they were given. Out: one line for each. Which inputs
-do not fit is not decided here.
+Takes the paths and kinds that an engine reports, and the given inputs. The engine decides which inputs fit.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _REASONS = {
 def described(
     node: Node, problems: Iterable[Problem], inputs: Mapping[str, object], source: JsonSource | None = None
 ) -> tuple[InputProblem, ...]:
-    """Every problem, with what was expected at its path and what came there; of a JSON text also the place in it."""
+    """Return every problem with the expected type and the given value; for JSON text with the place in it."""
     whole = Record(tuple((each.name, each.type) for each in node.inputs))
     if source is None:
         return tuple(_described(whole, problem, inputs) for problem in problems)
@@ -44,7 +43,7 @@ def described(
 
 
 def _in_text(whole: Record, problem: Problem, inputs: Mapping[str, object], source: JsonSource) -> InputProblem:
-    """The same of a text: what came is told as JSON says it, and where it stands."""
+    """Return a problem of a JSON text: with the value as JSON writes it, and its place."""
     if source.mistake is not None:
         place = source.place(source.mistake.offset)
         message = f"JSON text: {source.mistake.what} ({place})"
@@ -92,7 +91,7 @@ def _expected(type_: Type) -> str:
 
 
 def _advice(type_: Type | None, given: object) -> str:
-    """What to do about the mistakes that everybody makes."""
+    """Return advice for common mistakes."""
     inner = None if type_ is None else without_null(type_)
     if inner == DECIMAL and type(given) is float and isfinite(given):
         return f'; give it as text, "{given!r}", or as a Decimal: a float is not exact'
@@ -104,7 +103,7 @@ def _advice(type_: Type | None, given: object) -> str:
 
 
 def _came(given: object) -> str:
-    """The type and the value; only the type where showing the value could call a method of somebody's class."""
+    """Return type and value; only the type where showing the value could call a method of a caller's class."""
     if given is None:
         return "null"
     if type(given) is int and given.bit_length() > _MOST_BITS:
@@ -127,7 +126,7 @@ _PLACE = re.compile(r'\[("(?:[^"\\]|\\.)*"|[^\]]*)\]')
 
 
 def _found(whole: Record, path: str, inputs: object) -> tuple[Type, Type | None, object]:
-    """The type around the path's end, the type at its end and what was given there, each as far as it is known."""
+    """Return the type around the end of the path, the type at its end, and the given value, each where known."""
     around: Type = whole
     type_: Type | None = whole
     given = inputs
@@ -141,7 +140,7 @@ def _found(whole: Record, path: str, inputs: object) -> tuple[Type, Type | None,
 
 
 def _steps(whole: Record, path: str) -> list[Step]:
-    """The parts of a path."""
+    """Return the parts of a path."""
     steps: list[Step] = []
     type_: Type | None = whole
     rest = f".{path}" if path else ""
@@ -154,7 +153,7 @@ def _steps(whole: Record, path: str) -> list[Step]:
 
 
 def _step(around: Type, rest: str) -> tuple[str, str]:
-    """The next step of a path and what follows. A name in it may be anything: the declared ones tell where it ends."""
+    """Return the next step of a path and the rest. A name may contain any character: the declared names delimit it."""
     if isinstance(around, Record):
         names = (name for name, _ in around.fields)
         fitting = [name for name in names if re.match(rf"\.{re.escape(name)}(?=[.\[]|$)", rest)]
@@ -177,7 +176,7 @@ def _inner(around: Type, step: str) -> Type | None:
 
 
 def _member(around: Type, given: object, step: str) -> object:
-    """What stands there in what was given; `_ABSENT` where that cannot be told."""
+    """Return the member of the given object; `_ABSENT` where it cannot be read."""
     if isinstance(around, Record) and type(given) is dict:
         return given.get(step, _ABSENT)
     if isinstance(around, ArrayOf | SetOf) and type(given) in (list, tuple) and step.isdecimal():

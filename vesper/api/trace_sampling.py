@@ -1,4 +1,4 @@
-"""Calls of a node without effects, where `[traces]` of the configuration asks for a share of them.
+"""Sampling of traces for calls of nodes without effects, as `[traces]` of the configuration asks.
 
 Where the configuration asks for none, `vesper.load` does not import this module (`config.locate.may_have_table`), and
 `node.call` is the engine's own entry. Each entry of a node is sampled: `call` and its callers here; `map`, `run_json`
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from vesper.values.types import Type
 
 NEVER_BEGAN = (BadInput, NotInputs)
-"""What is raised where an execution never began."""
+"""The exceptions of executions that never began."""
 _samplers: dict[tuple[str | None, str], tuple[Sampler, ArmedWatch | None]] = {}
 _lock = PerProcess(threading.Lock)
 
@@ -83,7 +83,7 @@ def nearest_settings(node_path: str) -> Config | None:
 
 
 def _sampler(config: Config) -> tuple[Sampler, ArmedWatch | None]:
-    """One for each configuration: the nodes of a process share what may be sampled in a second."""
+    """Return the sampler of a configuration: the nodes of a process share its budget per second."""
     from vesper.host.performers import Performers
     from vesper.trace.sampling import Sampler
 
@@ -101,7 +101,7 @@ def _sampler(config: Config) -> tuple[Sampler, ArmedWatch | None]:
 
 @atexit.register
 def wait_for_traces() -> None:
-    """Stores what was sampled last."""
+    """Store the traces that are still queued."""
     for sampler, _ in list(_samplers.values()):
         sampler.wait()
 
@@ -134,10 +134,10 @@ class CallSampling:
         return False
 
     def run(self, call: Callable[..., Any], inputs: Any, moment: dict[str, Any], is_sampled: bool) -> Any:
-        """The call itself; what it raises it raises."""
+        """Make the call, and queue its trace. Raises what the call raises."""
         try:
             kept: Mapping[str, Any] = self.snapshot(inputs)
-        except (TypeError, ValueError):  # objects that are no inputs, or that nobody here can copy
+        except (TypeError, ValueError):  # no inputs, or objects that cannot be copied
             self.sampler.counts.lost += 1
             return call(inputs, **moment)
         began = time.time_ns()
@@ -199,7 +199,7 @@ def _always(call: Callable[..., dict[str, Any]], sampling: CallSampling) -> Call
         sampler.left = left - 1
         try:
             kept = snapshot(inputs)
-        except (TypeError, ValueError):  # as there
+        except (TypeError, ValueError):  # as in `CallSampling.run`
             sampler.counts.lost += 1
             return call(inputs)
         began = clock()
@@ -220,7 +220,7 @@ def _always(call: Callable[..., dict[str, Any]], sampling: CallSampling) -> Call
 
 
 def _engine_call(engine: Callable[..., Outcome], sampling: CallSampling) -> Callable[..., Outcome]:
-    """The engine, for inputs that `call` does not take as they are: objects, JSON text."""
+    """Return `Program.call` with sampling, for inputs that `call` does not accept: objects, JSON text."""
 
     def sampled(inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         if _last.inputs is inputs:  # the call has a trace already
@@ -247,7 +247,7 @@ def _engine_call(engine: Callable[..., Outcome], sampling: CallSampling) -> Call
 
 
 class _NeverBegan(BadInput):
-    """The inputs do not fit: there was no execution, and there is no trace."""
+    """The inputs were refused: there was no execution, and there is no trace."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(())
