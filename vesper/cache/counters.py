@@ -1,7 +1,7 @@
-"""What the caches count: of this process, and for the cache on disk of all processes together.
+"""Counters of the caches: of this process, and for the cache on disk of all processes together.
 
-A process adds what it counted to a file when it ends: one line, appended at once, so that no two processes disturb each
-other. The file is summed up by who asks, and written anew when it has grown.
+A process that ends appends its counts to a file, as one line in one write, so that processes do not disturb each other.
+Readers sum the file, and rewrite it when it has grown.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import os
 from vesper.cache.folder import leniently
 
 NAMES = ("hits", "misses", "evictions", "refused", "writes")
-"""`refused` are entries that were there and not believed: damaged, cut short, or of somebody else."""
+"""`refused` are entries that were present and not trusted: damaged, truncated, or of another user."""
 _LARGEST = 64 * 1024
 
 
 class Counters:
-    """Plain attributes: a race of threads may lose one, and nobody decides by them."""
+    """Plain attributes: a race of threads may lose a count, and nothing depends on it."""
 
     def __init__(self) -> None:
         self.hits = self.misses = self.evictions = self.refused = self.writes = 0
@@ -26,7 +26,7 @@ class Counters:
         return {name: getattr(self, name) for name in NAMES}
 
     def take(self) -> list[int]:
-        """What was counted since the last time."""
+        """Return the counts since the last call, and reset them."""
         taken = [getattr(self, name) for name in NAMES]
         for name in NAMES:
             setattr(self, name, 0)
@@ -43,7 +43,7 @@ class Kept:
         atexit.register(self.save)
 
     def save(self) -> None:
-        """Add what this process counted. A child that was forked has the numbers of its parent, and says nothing."""
+        """Append the counts of this process. A forked child has the counts of its parent, and appends nothing."""
         if os.getpid() != self._process:
             return
         taken = self.counters.take()
@@ -58,7 +58,7 @@ class Kept:
                 os.close(handle)
 
     def total(self) -> dict[str, int]:
-        """The sums over all processes that have ended, and this one. A line that is none counts nothing."""
+        """Return the sums over all processes that have ended, and this one. Malformed lines are ignored."""
         sums = [getattr(self.counters, name) for name in NAMES]
         data = b""
         with leniently, open(self.file, "rb") as file:
@@ -72,7 +72,7 @@ class Kept:
         return dict(zip(NAMES, sums, strict=True))
 
     def _shorten(self, sums: list[int]) -> None:
-        """One line in the place of many; what a process adds meanwhile may be lost, which is worth nothing more."""
+        """Replace many lines by one. A line that a process appends meanwhile may be lost."""
         own = [getattr(self.counters, name) for name in NAMES]
         line = " ".join(str(a - b) for a, b in zip(sums, own, strict=True)) + "\n"
         with leniently:

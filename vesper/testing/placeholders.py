@@ -1,8 +1,8 @@
-"""What stands in a recording in the place of values that nobody may write down.
+"""Placeholders in a recording for values that must not be written.
 
 A sensitive input keeps its shape: letters become `x`, digits of a text `0`, digits of a number `1`, so that lengths,
-patterns and signs are as they were. Wherever the value turns up again, in an answer or inside of a longer text, the
-same placeholder stands. A secret is `secret:NAME`.
+patterns and signs stay. Every other occurrence of the value, in an answer or inside a longer text, gets the same
+placeholder. A secret becomes `secret:NAME`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from vesper.values.numbers import decimal_text, parse_decimal
 from vesper.values.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 
 _LONG_ENOUGH = 4
-"""Characters of a text that is looked for inside of others; a shorter one is replaced where it is all there is."""
+"""Minimum length of a text that is replaced inside others; a shorter one is replaced only as a whole."""
 
 
 class Placeholders:
-    """Hides what is sensitive in one run. `redact` puts `secret:NAME` in the place of secrets."""
+    """Hides sensitive values of one run. `redact` replaces secrets by `secret:NAME`."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
@@ -30,13 +30,13 @@ class Placeholders:
         self._parts: dict[str, str] = {}
 
     def replace(self, type_: Type, value: Value, by: Value | None = None) -> Value:
-        """The placeholder for a sensitive value, which is looked for from now on."""
+        """Return the placeholder for a sensitive value, which is replaced everywhere from now on."""
         found = _shaped(type_, value) if by is None else by
         self._learn(value, found)
         return found
 
     def hidden(self, type_: Type, value: Value) -> Value:
-        """A value with placeholders for all that it holds of what was replaced, and without secrets."""
+        """Return a value with placeholders for everything replaced before, and without secrets."""
         match type_, value:
             case OptionalOf(inner), _:
                 return None if value is None else self.hidden(inner, value)
@@ -68,11 +68,11 @@ class Placeholders:
         return self._redact(value)
 
     def _name(self, name: str) -> str:
-        """The name of a field in a json, which may be what is sensitive; a short one is taken for the name it is."""
+        """Return the name of a field in a json, which may be sensitive; a short name counts as a name."""
         return str(self._leaf(name)) if len(name) >= _LONG_ENOUGH else name
 
     def _learn(self, old: object, new: object) -> None:
-        """Pairs what stands at the same place of the value and of its placeholder."""
+        """Pair the parts of the value with the parts of its placeholder."""
         if isinstance(old, Json) and isinstance(new, Json):
             self._learn(old.content, new.content)
         elif isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -93,7 +93,7 @@ class Placeholders:
 
 
 def _shaped(type_: Type, value: Value) -> Value:
-    """A value of the same type and shape that says nothing of the first one."""
+    """Return a value of the same type and shape without information about the original."""
     match type_, value:
         case OptionalOf(inner), _:
             return None if value is None else _shaped(inner, value)
@@ -117,7 +117,7 @@ def _shaped(type_: Type, value: Value) -> Value:
 
 
 def _mapped(content: JsonContent, leaf: Callable[[object], object], name: Callable[[str], str]) -> object:
-    """A json with every scalar, and every name of a field, as the functions give it."""
+    """Return a json with every scalar and every field name mapped by the functions."""
     if isinstance(content, tuple):
         return tuple(_mapped(each, leaf, name) for each in content)
     if isinstance(content, dict):
