@@ -29,7 +29,7 @@ class Adopted(Generic[P, R]):
         self.node: str = compiled.node.node_id
 
     def __call__(self, *arguments: P.args, **inputs: P.kwargs) -> R:
-        given = self._given(arguments, inputs)
+        given = self._bind(arguments, inputs)
         if given is None:
             return self._function(*arguments, **inputs)
         call = FunctionCall(lambda **_: self._function(*arguments, **inputs), self._answers)
@@ -40,7 +40,7 @@ class Adopted(Generic[P, R]):
             raise call.error
         return call.result  # type: ignore[no-any-return]
 
-    def _given(self, arguments: tuple[Any, ...], inputs: dict[str, Any]) -> dict[str, Any] | None:
+    def _bind(self, arguments: tuple[Any, ...], inputs: dict[str, Any]) -> dict[str, Any] | None:
         """Return the arguments by the names of the function's parameters.
 
         None where the signature is unknown or the arguments do not fit it: the function then reports the mistake

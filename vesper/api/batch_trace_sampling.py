@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"these were the inputs ([0-9]+) of `map`, counted from 0")
 
 
-def for_json(run: Callable[..., bytes], sampling: CallSampling) -> Callable[..., bytes]:
+def sample_json(run: Callable[..., bytes], sampling: CallSampling) -> Callable[..., bytes]:
     """Return `run_json` of the direct engine with sampling; `now` is the start of a node that has one."""
     from vesper.api.json_calls import NEVER_BEGAN
 
@@ -37,23 +37,23 @@ def for_json(run: Callable[..., bytes], sampling: CallSampling) -> Callable[...,
         began = time.time_ns()
         answer = run(*given)
         if not answer.startswith(NEVER_BEGAN):
-            sampling.ended(partial(_read, sampling, text), now, began, time.time_ns(), is_sampled)
+            sampling.ended(partial(_parse, sampling, text), now, began, time.time_ns(), is_sampled)
         return answer
 
     return sampled
 
 
-def _read(sampling: CallSampling, text: bytes) -> Mapping[str, Any]:
+def _parse(sampling: CallSampling, text: bytes) -> Mapping[str, Any]:
     from vesper.api.input_conversion import inputs_of_json
 
     return inputs_of_json(sampling.types, text).inputs
 
 
-def for_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> Callable[[list[Any]], list[Any]]:
+def sample_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> Callable[[list[Any]], list[Any]]:
     """Return `map` of an engine with sampling."""
 
     def sampled(many: list[Any]) -> list[Any]:
-        found = drawn(sampling, len(many))
+        found = draw_places(sampling, len(many))
         if not found:
             return run(many)
         kept = []
@@ -68,7 +68,7 @@ def for_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> C
             return run(many)
         except Exception as error:
             # The rows after the one that raised did not run; that row ran unless its inputs were refused.
-            ran = _place(error) + (not isinstance(error, BadInput | NotInputs))
+            ran = _failed_place(error) + (not isinstance(error, BadInput | NotInputs))
             raise
         finally:
             each = (time.time_ns() - began) // max(ran, 1)
@@ -79,7 +79,7 @@ def for_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> C
     return sampled
 
 
-def _place(error: Exception) -> int:
+def _failed_place(error: Exception) -> int:
     """Return the place of the inputs of a `map` that raised, by the engine's note; 0 without a note."""
     notes = [_PLACE.fullmatch(each) for each in getattr(error, "__notes__", ())]
     return next((int(each[1]) for each in reversed(notes) if each), 0)
@@ -98,7 +98,7 @@ class Rows:
         batches.look(self._choose, self._tell)
 
     def _choose(self, rows: int) -> Sequence[int]:
-        self._drawn = dict(drawn(self._sampling, rows))
+        self._drawn = dict(draw_places(self._sampling, rows))
         return list(self._drawn)
 
     def _tell(self, ran: list[tuple[int, dict[str, Any]]], rows: int, began: int, took: int) -> None:
@@ -108,7 +108,7 @@ class Rows:
             self._sampling.ended(inputs, self._now, start, start + each, self._drawn[place])
 
 
-def drawn(sampling: CallSampling, rows: int) -> list[tuple[int, bool]]:
+def draw_places(sampling: CallSampling, rows: int) -> list[tuple[int, bool]]:
     """Return the places that have a trace, each with whether it was drawn.
 
     While there are breakpoints of running services, every row that the budget allows is evaluated.

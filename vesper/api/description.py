@@ -13,7 +13,7 @@ _FACT = "api.described"
 _MARSHALLED = (type(None), bool, int, str)
 
 
-class Described(NamedTuple):
+class Description(NamedTuple):
     id: str
     name: str
     version: int
@@ -34,10 +34,10 @@ class Described(NamedTuple):
         return self.type != "function"
 
 
-def described(compiled: Compiled) -> Described:
+def describe(compiled: Compiled) -> Description:
     """Return the cached description. A default that `marshal` cannot hold is read from the node."""
-    kept: tuple[Any, ...] = compiled.kept.fact(_FACT, lambda: tuple(_described(compiled)))
-    found = Described(*kept)
+    kept: tuple[Any, ...] = compiled.kept.fact(_FACT, lambda: tuple(_describe(compiled)))
+    found = Description(*kept)
     if all(each[3] is not ... for each in found.inputs):
         return found
     from vesper.values.model import plain
@@ -47,13 +47,13 @@ def described(compiled: Compiled) -> Described:
     return found._replace(inputs=inputs)
 
 
-def _described(compiled: Compiled) -> Described:
+def _describe(compiled: Compiled) -> Description:
     from vesper.values.node_id import split_node_id
 
     node = compiled.node
     parts = split_node_id(node.node_id)
     assert parts is not None  # the checker refuses an id without a version
-    return Described(
+    return Description(
         node.node_id,
         *parts,
         node.type,

@@ -11,7 +11,7 @@ from vesper.api.error_info import ErrorInfo, InputProblem
 from vesper.api.input_conversion import Plain
 from vesper.api.json_source import JsonSource
 from vesper.api.outcome import AnyOutcome
-from vesper.api.problems import described
+from vesper.api.problems import describe_problems
 from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
 from vesper.language.ir.nodes import Node, Place
@@ -59,7 +59,7 @@ def error_info(
             message = f"{where}: {phase} `{clause.text}` does not hold{because}"
             return ErrorInfo(outcome.kind, phase, message, dict(values), where, (), outcome)
         case ended.Failed(code, None, found):
-            problems = tuple(_hidden(each, node) for each in described(node, found, inputs, source))
+            problems = tuple(_hidden(each, node) for each in describe_problems(node, found, inputs, source))
             lines = [f"the inputs do not fit {node.node_id}:", *(f"  {each}" for each in problems)]
             return ErrorInfo(outcome.kind, str(code), "\n".join(lines), {}, None, problems, outcome)
         case ended.Failed(code, int(at), _):

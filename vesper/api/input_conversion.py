@@ -100,15 +100,15 @@ def plain_inputs(declared: Declared, given: Mapping[str, object]) -> Plain:
     """Return the inputs without objects of the caller's classes. `given` is a dict, or the fields of an object."""
     plain = Plain({})
     plain.inputs = {
-        name: _read(declared[name], each, name, plain) if name in declared else each for name, each in given.items()
+        name: _convert(declared[name], each, name, plain) if name in declared else each for name, each in given.items()
     }
     return plain
 
 
-def _read(type_: Type, given: object, path: str, plain: Plain) -> object:
+def _convert(type_: Type, given: object, path: str, plain: Plain) -> object:
     match type_:
         case OptionalOf(inner):
-            return None if given is None else _read(inner, given, path, plain)
+            return None if given is None else _convert(inner, given, path, plain)
         case Enum():
             return _member_text(given, plain)
         case ArrayOf(element) if _holds_objects(element):
@@ -150,7 +150,7 @@ def _items(element: Type, given: object, path: str, plain: Plain) -> object:
     items = _sequence(given)
     if items is None:
         return given
-    return [_read(element, item, f"{path}[{index}]", plain) for index, item in enumerate(items)]
+    return [_convert(element, item, f"{path}[{index}]", plain) for index, item in enumerate(items)]
 
 
 def _sequence(given: object) -> Sequence[object] | None:
@@ -192,7 +192,7 @@ def _entries(type_: MapOf, given: object, path: str, plain: Plain) -> object:
             plain.kinds[path] = ProblemKind.DUPLICATE
             return _Twice()
         shown = json.dumps(text, ensure_ascii=False) if isinstance(text, str) else str(text)
-        found[text] = _read(type_.value, value, f"{path}[{shown}]", plain)
+        found[text] = _convert(type_.value, value, f"{path}[{shown}]", plain)
     return found
 
 
@@ -207,7 +207,7 @@ def _record(type_: Record, given: object, path: str, plain: Plain) -> object:
         plain.changed = True
     types = dict(type_.fields)
     return {
-        name: _read(types[name], each, f"{path}.{name}", plain) if name in types else each
+        name: _convert(types[name], each, f"{path}.{name}", plain) if name in types else each
         for name, each in found.items()
     }
 
@@ -217,7 +217,7 @@ def _record(type_: Record, given: object, path: str, plain: Plain) -> object:
 
 def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
     """Return the inputs of a JSON text, or its problem. Numbers are read from their text."""
-    decoded, mistake = _decoded(text)
+    decoded, mistake = _decode(text)
     source = JsonSource(decoded, mistake)
     forms: object = None
     if mistake is None:
@@ -237,7 +237,7 @@ def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
     return plain
 
 
-def _decoded(text: str | bytes | bytearray) -> tuple[str, Mistake | None]:
+def _decode(text: str | bytes | bytearray) -> tuple[str, Mistake | None]:
     """Return the text, and the mistake of bytes that are no text. Objects are read by their base types."""
     if is_a(text, str):
         return str.__str__(text), None

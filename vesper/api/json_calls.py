@@ -41,39 +41,39 @@ def json_entry(node: Node) -> Callable[..., bytes]:
     entries = node._entries
     own = None if entries is None else entries.json
     if entries is None or own is None:
-        return _by_objects(node)
+        return _object_entry(node)
     if entries.sampling is not None:
-        from vesper.api.batch_trace_sampling import for_json
+        from vesper.api.batch_trace_sampling import sample_json
 
-        own = for_json(own, entries.sampling)
-    return _at_its_start(own, node) if node._takes_now else own
+        own = sample_json(own, entries.sampling)
+    return _entry_with_start(own, node) if node._takes_now else own
 
 
-def _at_its_start(run: Callable[..., bytes], node: Node) -> Callable[..., bytes]:
+def _entry_with_start(run: Callable[..., bytes], node: Node) -> Callable[..., bytes]:
     def run_json(text: bytes, /, *, now: datetime | str | None = None) -> bytes:
         return run(text, node._start(now))
 
     return run_json
 
 
-def _by_objects(node: Node) -> Callable[..., bytes]:
+def _object_entry(node: Node) -> Callable[..., bytes]:
     """Return an entry that converts to objects: for the python engine, limits, effects and routed nodes."""
 
     def run_json(text: bytes, /, *, now: datetime | str | None = None) -> bytes:
         if not isinstance(text, bytes):
             raise TypeError(f"{node.id}.run_json takes JSON text as bytes, not {type(text).__name__}")
-        start = node._start_of_many(now)
+        start = node._shared_start(now)
         plain = inputs_of_json(node._types, text)
         if plain.refused is not None:
-            return _failed(Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))).encode()
+            return _failed_json(Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))).encode()
         if node._entries is None:
             host = node.host
-            outcome = host.run(node._prepared(host), plain.inputs, start or node._start(None), node._limits).outcome
+            outcome = host.run(node._prepare(host), plain.inputs, start or node._start(None), node._limits).outcome
         else:
             outcome = node._entries.engine_call(plain.inputs, start, node._limits)
         if isinstance(outcome, Failed):
             outcome = Failed(outcome.code, outcome.at, tuple(map(plain.told, outcome.problems)))
-        return written(node._compiled.node, outcome).encode()
+        return outcome_json(node._compiled.node, outcome).encode()
 
     return run_json
 
@@ -81,7 +81,7 @@ def _by_objects(node: Node) -> Callable[..., bytes]:
 # -- outcomes -------------------------------------------------------------------------------------
 
 
-def written(node: ir.Node, outcome: Outcome) -> str:
+def outcome_json(node: ir.Node, outcome: Outcome) -> str:
     """Return the outcome of a node as canonical JSON."""
     match outcome:
         case Returned(value):
@@ -91,7 +91,7 @@ def written(node: ir.Node, outcome: Outcome) -> str:
             types = {each.name: each.type for each in node.errors}
             return f'{{"kind":"declared_error","value":{_fields(types, value)}}}'
         case Failed():
-            return _failed(outcome)
+            return _failed_json(outcome)
         case ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
             types = {each.name.lstrip("_"): each.type for each in ir.mentioned(clause)}
@@ -105,7 +105,7 @@ def written(node: ir.Node, outcome: Outcome) -> str:
             return f'{{"kind":"engine_fault","message":{json_string(message)}}}'
 
 
-def _failed(outcome: Failed) -> str:
+def _failed_json(outcome: Failed) -> str:
     problems = [f'{{"kind":"{each.kind.value}","path":{json_string(each.path)}}}' for each in outcome.problems]
     at = "null" if outcome.at is None else outcome.at
     return f'{{"at":{at},"code":{json_string(str(outcome.code))},"kind":"failed","problems":[{",".join(problems)}]}}'

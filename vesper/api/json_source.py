@@ -15,7 +15,7 @@ from vesper.values.json_mistake import TextPlace
 from vesper.values.json_value import JSON_TOKEN
 from vesper.values.model import printable
 
-_LONGEST = 60
+_MAX_LENGTH = 60
 
 
 class Mistake(NamedTuple):
@@ -66,7 +66,7 @@ class Spot:
             case "t" | "f" | "n":
                 return self.token
         kind = "string" if self.token.startswith('"') else "number"
-        cut = self.token if len(self.token) <= _LONGEST else self.token[: _LONGEST - 1] + "…"
+        cut = self.token if len(self.token) <= _MAX_LENGTH else self.token[: _MAX_LENGTH - 1] + "…"
         return f"{kind} {printable(cut)}"
 
 

@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from vesper.api.call_entry import entries_of
-from vesper.api.description import described
+from vesper.api.description import describe
 from vesper.api.errors import NodeError, UnknownNode
 from vesper.api.node import Node
-from vesper.compiler.load_cache import compile_kept
+from vesper.compiler.load_cache import compile_cached
 from vesper.config.locate import may_have_table
 from vesper.engines.engine import EngineUnavailable, Limits
 from vesper.engines.registry import NAMES, TIERED, engine_named
@@ -58,7 +58,7 @@ def load(
         )
     if not isinstance(limits, Limits | None):
         raise TypeError(f"limits are vesper.Limits(fuel=…, seconds=…), not {type(limits).__name__}")
-    compiled, path, said = compiled_node(node, nodes)
+    compiled, path, messages = compiled_node(node, nodes)
     try:
         program: Program
         if engine == AUTO:
@@ -71,7 +71,7 @@ def load(
                 from vesper.api.default_hosts import with_results
 
                 program = with_results(compiled, program, engine, host, results)
-        loaded = _node(compiled, program, engine, limits, said, host)
+        loaded = _node(compiled, program, engine, limits, messages, host)
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
     compiled.kept.save()
@@ -87,7 +87,7 @@ def _node(
     host: Host | None,
 ) -> Node:
     """Compose a node: its entries, the sampling of its calls, and the hooks of its Host."""
-    about = described(compiled)
+    about = describe(compiled)
     if about.is_hosted:
         if host is not None:
             from vesper.api.run_captures import attach_captures
@@ -118,13 +118,13 @@ def compiled_node(
 ) -> tuple[Compiled, str, tuple[str, ...]]:
     """Return the node, its file, and the messages of the checker."""
     path = _path(node, nodes)
-    compiled, said = compile_kept(path, _rendered)
+    compiled, messages = compile_cached(path, _render)
     if compiled is None:
-        raise NodeError("\n\n".join(said))
-    return compiled, path, said
+        raise NodeError("\n\n".join(messages))
+    return compiled, path, messages
 
 
-def _rendered(bag: DiagnosticBag) -> tuple[str, ...]:
+def _render(bag: DiagnosticBag) -> tuple[str, ...]:
     from vesper.language.diagnostics.render.full import render_full
 
     return tuple(render_full(bag.source, each) for each in bag.sorted())

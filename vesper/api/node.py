@@ -16,11 +16,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper.api.call_entry import Entries, entries_of
-from vesper.api.description import described
+from vesper.api.description import describe
 from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome
 from vesper.engines import outcome as ended
-from vesper.engines.engine import UNLESS_SAID, Done, Limits, ModalProgram, Program, PureExecution
+from vesper.engines.engine import DEFAULT_LIMITS, Done, Limits, ModalProgram, Program, PureExecution
 from vesper.kernels import raised
 from vesper.values.base_types import is_a
 from vesper.values.generated.errors import ErrorCode
@@ -125,7 +125,7 @@ class Node:
         entries: Entries | None = None,
     ) -> None:
         """Make a node of a loaded program. `entries` replace those that the program has, to sample traces."""
-        about = described(compiled)
+        about = describe(compiled)
         if about.is_hosted:
             entries = None
         elif entries is None:
@@ -138,7 +138,7 @@ class Node:
             intent=about.intent,
             path=compiled.path,
             engine=engine,
-            limits=UNLESS_SAID if limits is None else limits,
+            limits=DEFAULT_LIMITS if limits is None else limits,
             semantic_hash=compiled.semantic_hash,
             inputs=MappingProxyType({each[0]: Field(*each) for each in about.inputs}),
             outputs=MappingProxyType({each[0]: Field(*each) for each in about.outputs}),
@@ -183,7 +183,7 @@ class Node:
             try:
                 return AnyOutcome(self.call(inputs))
             except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
-                return self._ended(inputs, None, error)
+                return self._outcome_of_exception(inputs, None, error)
         return self._run(given, inputs)
 
     async def arun(self, given: Any = _NOTHING, /, **inputs: Any) -> AnyOutcome:
@@ -208,7 +208,7 @@ class Node:
         outcome for each, and inputs may be anything that a call accepts in place of keywords. A node that is no
         function starts all of them at one time.
         """
-        at = self._start_of_many(now)
+        at = self._shared_start(now)
         if outcomes:
             return [self._run_at(each, at) for each in many]
         if self._entries is not None and self._entries.call_many is not None:
@@ -227,10 +227,10 @@ class Node:
         """Begin an execution whose requests the caller answers. `given` is what a call accepts in place of keywords."""
         from vesper.api.execution import Execution
 
-        plain = self._plain(given)
+        plain = self._to_plain(given)
         if plain.refused is not None:
-            return Execution(self._compiled, plain, PureExecution(partial(Done, _refused(plain.refused), ())))
-        return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now), self._limits))
+            return Execution(self._compiled, plain, PureExecution(partial(Done, _refusal(plain.refused), ())))
+        return Execution(self._compiled, plain, self._program.start(plain.inputs, _start_time(now), self._limits))
 
     def run_batch(
         self,
@@ -256,7 +256,7 @@ class Node:
         from vesper.batch.table import Wanted
 
         wanted = Wanted(threads, keep, decimals, error_column)
-        moment = _moment(now)
+        moment = _start_time(now)
         start = moment if self._takes_now else None
         look_at = None
         if self._entries is not None and self._entries.sampling is not None:
@@ -282,38 +282,38 @@ class Node:
     def _run(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
         """Run a call with all its arguments."""
         if self._entries is None:
-            asked = self._asked(given, inputs)
+            asked = self._run_arguments(given, inputs)
             if isinstance(asked, AnyOutcome):
                 return asked
             host = self.host
-            return self._seen(asked[0], host.run(self._prepared(host), *asked[1]))
-        given, now = self._given(given, inputs)
+            return self._named_outcome(asked[0], host.run(self._prepare(host), *asked[1]))
+        given, now = self._resolve_inputs(given, inputs)
         return self._run_pure(self._entries, given, now)
 
     def _run_at(self, given: Any, now: datetime | None) -> AnyOutcome:
         """Run a call of one object, at this time."""
         if self._entries is not None:
             return self._run_pure(self._entries, given, now)
-        plain = self._plain(given)
+        plain = self._to_plain(given)
         if plain.refused is not None:
-            return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
+            return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
         host = self.host
-        ran = host.run(self._prepared(host), plain.inputs, now or self._start(None), self._limits)
-        return self._seen(plain, ran)
+        ran = host.run(self._prepare(host), plain.inputs, now or self._start(None), self._limits)
+        return self._named_outcome(plain, ran)
 
     def _run_pure(self, entries: Entries, given: Any, now: datetime | None) -> AnyOutcome:
         if not is_a(given, dict):
-            plain = self._plain(given)
+            plain = self._to_plain(given)
             if plain.refused is not None:
-                return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
+                return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
             outcome = entries.engine_call(plain.inputs, now, self._limits)
             return outcome_of(self._compiled, outcome, plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above
-            return self._ended(given, now, error)
+            return self._outcome_of_exception(given, now, error)
 
-    def _given(self, given: Any, inputs: dict[str, Any]) -> tuple[Any, datetime | None]:
+    def _resolve_inputs(self, given: Any, inputs: dict[str, Any]) -> tuple[Any, datetime | None]:
         """Return the inputs of a call, and its start."""
         now = None
         if self._takes_now:
@@ -327,77 +327,77 @@ class Node:
 
     def _start(self, now: object) -> datetime:
         """Return the start of a run: the caller's, or else that of the Host or the clock."""
-        return self.host.moment() if now is None and self._entries is None else _moment(now)
+        return self.host.moment() if now is None and self._entries is None else _start_time(now)
 
-    def _start_of_many(self, now: object) -> datetime | None:
+    def _shared_start(self, now: object) -> datetime | None:
         """Return one start for many runs. A function has none, but a value that is no time is refused."""
         if self._takes_now:
             return self._start(now)
         if now is not None:
-            _moment(now)
+            _start_time(now)
         return None
 
     # -- on a Host --------------------------------------------------------------------------------
 
     @property
     def host(self) -> Host:
-        """The Host that performs the effects: that of `load`, or that of the nearest `vesper.toml` at the first call."""
+        """The Host that performs the effects: that of `load`, or of the nearest `vesper.toml` at the first call."""
         return self._host.get()
 
-    def _prepared(self, host: Host) -> Prepared:
+    def _prepare(self, host: Host) -> Prepared:
         return host.prepare(self._compiled, self._program, self.engine)
 
-    def _asked(
+    def _run_arguments(
         self, given: Any, inputs: dict[str, Any]
     ) -> AnyOutcome | tuple[Plain, tuple[Mapping[str, Any], datetime, Limits | None]]:
         """Return the arguments of a run, or an outcome where the inputs are refused."""
-        given, now = self._given(given, inputs)
-        plain = self._plain(given)
+        given, now = self._resolve_inputs(given, inputs)
+        plain = self._to_plain(given)
         if plain.refused is not None:
-            return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
+            return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
         return plain, (plain.inputs, now or self._start(None), self._limits)
 
-    def _seen(self, plain: Plain, ran: Ran) -> AnyOutcome:
+    def _named_outcome(self, plain: Plain, ran: Ran) -> AnyOutcome:
         outcome = outcome_of(self._compiled, ran.outcome, plain.inputs, plain)
         outcome.is_execution(ran.execution)
         return outcome
 
     async def _hosted_arun(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
-        asked = self._asked(given, inputs)
+        asked = self._run_arguments(given, inputs)
         if isinstance(asked, AnyOutcome):
             return asked
         host = self.host
-        return self._seen(asked[0], await host.arun(self._prepared(host), *asked[1]))
+        return self._named_outcome(asked[0], await host.arun(self._prepare(host), *asked[1]))
 
     def _hosted_call(self, inputs: dict[str, Any], *, now: datetime | None = None) -> dict[str, Any]:
         """Run `call` of a node with effects."""
         if not is_a(inputs, dict):
             raise NotInputs(f"{self.id}.call takes a dict of inputs, not {type(inputs).__name__}")
-        plain = self._plain(inputs)
+        plain = self._to_plain(inputs)
         host = self.host
-        ran = host.run(self._prepared(host), plain.inputs, self._start(now), self._limits)
-        return dict(self._seen(plain, ran).unwrap())
+        ran = host.run(self._prepare(host), plain.inputs, self._start(now), self._limits)
+        return dict(self._named_outcome(plain, ran).unwrap())
 
-    def _ended(self, inputs: Mapping[str, Any], now: datetime | None, error: Exception) -> AnyOutcome:
+    def _outcome_of_exception(self, inputs: Mapping[str, Any], now: datetime | None, error: Exception) -> AnyOutcome:
         """Return the outcome of a call that raised.
 
         Where the exception does not have the whole outcome, the engine runs the node again: it is a function of its
         inputs and its start.
         """
         if isinstance(error, raised.DeclaredError):
-            return outcome_of(self._compiled, ended.DeclaredError(_outside(error.values)), inputs)
+            return outcome_of(self._compiled, ended.DeclaredError(_to_caller(error.values)), inputs)
         if isinstance(error, raised.ContractBroken):
-            broken = ended.ContractBroken(error.phase, error.index, _outside(error.values))
+            broken = ended.ContractBroken(error.phase, error.index, _to_caller(error.values))
             return outcome_of(self._compiled, broken, inputs)
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
-        found = self._plain(inputs)
+        found = self._to_plain(inputs)
         assert self._entries is not None  # only calls of a node without effects raise into this method
         rerun = self._program.rerun if isinstance(self._program, ModalProgram) else self._entries.engine_call
         outcome = rerun(found.inputs if found.changed else inputs, now, self._limits)
         return outcome_of(self._compiled, outcome, found.inputs, found)
 
-    def _plain(self, given: object) -> Plain:
+    def _to_plain(self, given: object) -> Plain:
         """Return the inputs as plain objects."""
         from vesper.api.input_conversion import fields_of, inputs_of_json, plain_inputs
 
@@ -456,16 +456,16 @@ def outcome_of(
     return explained(compiled, outcome, inputs, plain)
 
 
-def _outside(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _to_caller(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return values of generated code for callers: json as plain objects."""
     return {name: plain(value) for name, value in values.items()}
 
 
-def _refused(problem: Problem) -> ended.Failed:
+def _refusal(problem: Problem) -> ended.Failed:
     return ended.Failed(ErrorCode.BAD_INPUT, None, (problem,))
 
 
-def _moment(now: object) -> datetime:
+def _start_time(now: object) -> datetime:
     """Return the start of an execution: the given time, or else the current one."""
     if now is None:
         return datetime.now(UTC)

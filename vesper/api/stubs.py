@@ -124,7 +124,7 @@ class NodeStub:
         is_plain = not any(map(keyword.iskeyword, hidden))
         lines = []
         for field, type_, is_required in fields:
-            text = self._given(type_, hidden, False) if is_given else self._returned(type_, hidden)
+            text = self._input_type(type_, hidden, False) if is_given else self._output_type(type_, hidden)
             if is_given and (not is_required or isinstance(type_, OptionalOf)):
                 text = f"NotRequired[{text}]"
             lines.append(f"    {field}: {text}" if is_plain else f'    "{field}": {text},')
@@ -142,11 +142,11 @@ class NodeStub:
             if len(outputs) > 1:
                 lines.append(f"    @overload{ignored}")
                 ignored = ""
-            text = self._returned(type_, hidden)
+            text = self._output_type(type_, hidden)
             lines.append(f'    def __getitem__(self, name: Literal["{name}"]) -> {text}: ...{ignored}')
         for name, type_ in outputs:
             if name not in _OWN and not keyword.iskeyword(name):
-                lines.append(f"    {name}: {self._returned(type_, hidden)}")
+                lines.append(f"    {name}: {self._output_type(type_, hidden)}")
         return "\n".join(lines) + "\n"
 
     def _node_class(self, inputs: Sequence[tuple[str, Type, bool]]) -> str:
@@ -157,13 +157,13 @@ class NodeStub:
         if self._node.is_pure():
             lines.append("    call: Call")
             for start in ("def __call__", "async def arun"):
-                lines += ["    @overload  # type: ignore[override]", _broken(f"{start}({one}) -> Outcome: ...")]
-                lines += ["    @overload", _broken(f"{start}({self._keywords(inputs, now)}) -> Outcome: ...")]
+                lines += ["    @overload  # type: ignore[override]", _method_lines(f"{start}({one}) -> Outcome: ...")]
+                lines += ["    @overload", _method_lines(f"{start}({self._keywords(inputs, now)}) -> Outcome: ...")]
             when = ", *, now: datetime" if takes_now else ""
             call = f"class Call(Protocol):\n    def __call__(self, inputs: Inputs, /{when}) -> Outputs: ...\n"
             return call + "\n" + "\n".join(lines) + "\n"
         one = self._parameters(["given: Inputs | Model | str | bytes", "/"], ["now: datetime | str | None = ..."])
-        lines.append(_broken(f"def start({one}) -> Execution: ..."))
+        lines.append(_method_lines(f"def start({one}) -> Execution: ..."))
         return "\n".join(lines) + "\n"
 
     def _keywords(self, inputs: Sequence[tuple[str, Type, bool]], now: Sequence[str]) -> str:
@@ -172,7 +172,7 @@ class NodeStub:
         texts = []
         for name, type_, is_required in inputs:
             must = is_required and not isinstance(type_, OptionalOf)
-            texts.append(f"{name}: {self._given(type_, frozenset(), True)}" + ("" if must else " = ..."))
+            texts.append(f"{name}: {self._input_type(type_, frozenset(), True)}" + ("" if must else " = ..."))
         return self._parameters([], [*texts, *now])
 
     def _parameters(self, first: Sequence[str], keywords: Sequence[str]) -> str:
@@ -183,45 +183,45 @@ class NodeStub:
 
     # -- types ------------------------------------------------------------------------------------
 
-    def _given(self, type_: Type, hidden: frozenset[str], has_models: bool) -> str:
+    def _input_type(self, type_: Type, hidden: frozenset[str], has_models: bool) -> str:
         """Return the types that a caller may give for a value. `hidden` are names with another meaning in the class."""
         match type_:
             case OptionalOf(inner):
-                return f"{self._given(inner, hidden, has_models)} | None"
+                return f"{self._input_type(inner, hidden, has_models)} | None"
             case Enum():
                 return _literal(type_)
             case ArrayOf(element):
-                return f"Sequence[{self._given(element, hidden, has_models)}]"
+                return f"Sequence[{self._input_type(element, hidden, has_models)}]"
             case SetOf(element):
-                member = self._given(element, hidden, has_models)
+                member = self._input_type(element, hidden, has_models)
                 return f"AbstractSet[{member}] | Sequence[{member}]"
             case MapOf(key, value):
-                return f"Mapping[{self._given(key, hidden, False)}, {self._given(value, hidden, has_models)}]"
+                return f"Mapping[{self._input_type(key, hidden, False)}, {self._input_type(value, hidden, has_models)}]"
             case Record():
                 return self._record(type_, is_given=True) + (" | Model" if has_models else "")
             case _:
-                return " | ".join(self._seen(name, hidden) for name in _GIVEN[type_])
+                return " | ".join(self._visible_name(name, hidden) for name in _GIVEN[type_])
 
-    def _returned(self, type_: Type, hidden: frozenset[str]) -> str:
+    def _output_type(self, type_: Type, hidden: frozenset[str]) -> str:
         """Return the Python type of a returned value."""
         match type_:
             case OptionalOf(inner):
-                return f"{self._returned(inner, hidden)} | None"
+                return f"{self._output_type(inner, hidden)} | None"
             case Enum():
                 return _literal(type_)
             case ArrayOf(element):
-                return f"{self._seen('list', hidden)}[{self._returned(element, hidden)}]"
+                return f"{self._visible_name('list', hidden)}[{self._output_type(element, hidden)}]"
             case SetOf(element):
-                return f"{self._seen('frozenset', hidden)}[{self._returned(element, hidden)}]"
+                return f"{self._visible_name('frozenset', hidden)}[{self._output_type(element, hidden)}]"
             case MapOf(key, value):
-                both = f"{self._returned(key, hidden)}, {self._returned(value, hidden)}"
-                return f"{self._seen('dict', hidden)}[{both}]"
+                both = f"{self._output_type(key, hidden)}, {self._output_type(value, hidden)}"
+                return f"{self._visible_name('dict', hidden)}[{both}]"
             case Record():
                 return self._record(type_, is_given=False)
             case _:
-                return self._seen(_GIVEN[type_][0], hidden)
+                return self._visible_name(_GIVEN[type_][0], hidden)
 
-    def _seen(self, name: str, hidden: frozenset[str]) -> str:
+    def _visible_name(self, name: str, hidden: frozenset[str]) -> str:
         if name not in hidden or name not in _NAMES:
             return name
         if name in vars(builtins):
@@ -243,7 +243,7 @@ _BETWEEN = ",\n"
 _WIDTH = 100
 
 
-def _broken(definition: str) -> str:
+def _method_lines(definition: str) -> str:
     """Return a method on one line, or with one line for each parameter."""
     flat = "    " + definition.replace(_BETWEEN, ", ")
     if len(flat) <= _WIDTH:

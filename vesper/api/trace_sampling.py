@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from vesper.api.batch_trace_sampling import for_many
+from vesper.api.batch_trace_sampling import sample_many
 from vesper.api.call_entry import Entries
 from vesper.api.run_captures import catcher
 from vesper.engines.engine import Limits
@@ -66,7 +66,7 @@ def with_sampling(
     takes_now = node.type != "function"
     return Entries(
         call=_entry(entries.call, sampling, takes_now),
-        call_many=None if entries.call_many is None else for_many(entries.call_many, sampling),
+        call_many=None if entries.call_many is None else sample_many(entries.call_many, sampling),
         engine_call=_engine_call(entries.engine_call, sampling),
         json=entries.json,
         sampling=sampling,

@@ -170,7 +170,7 @@ def _arrow(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batch
 def _csv(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batches]:
     from pyarrow import csv, string
 
-    def opened(names: list[str]) -> Any:
+    def open_reader(names: list[str]) -> Any:
         # An empty cell is a missing value; "" is the empty text.
         convert = csv.ConvertOptions(
             column_types={name: string() for name in names},
@@ -180,12 +180,12 @@ def _csv(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batches
         )
         return csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert)
 
-    with opened([]) as reader:
+    with open_reader([]) as reader:
         names: list[str] = reader.schema.names
     schema = arrow().schema([(name, string()) for name in names])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with opened(names) as reader:
+        with open_reader(names) as reader:
             for batch in reader:
                 # The reader is far ahead in its file. A cell has four bytes of offset here, and one separator in the
                 # file; quotes are ignored.
@@ -222,7 +222,7 @@ def _text(raw: bytes, number: int) -> str:
         raise ValueError(f"line {number} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
 
 
-def parted_lines(table: pa.Table, keep: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+def split_lines(table: pa.Table, keep: Sequence[str]) -> tuple[pa.Table, pa.Table]:
     """Return JSON lines without the kept members, and those members as columns of texts."""
     lib = arrow()
     lines: list[str] = []

@@ -30,7 +30,7 @@ ROWS_A_PART = 262_144
 """Rows in memory at a time, and the most that an interruption repeats."""
 
 _VERSION = 1
-_OURS = re.compile(r"state\.(json|new)|[0-9]{6}\.[a-z]+|\.[0-9]{6}\.[a-z]+\.new", re.ASCII)
+_OWN_FILES = re.compile(r"state\.(json|new)|[0-9]{6}\.[a-z]+|\.[0-9]{6}\.[a-z]+\.new", re.ASCII)
 """The files that a job writes into its folder. A restart empties it, so it must contain nothing else."""
 
 
@@ -72,7 +72,7 @@ class Job:
         source = open_source(self.source)
         if self.out.is_dir():
             raise BatchError(f"{self.out} is a folder: name a file to write")
-        with self._claimed():
+        with self._claim():
             state = self._begun(is_resumed)
             try:
                 return self._done(source, state, kind, tell)
@@ -82,7 +82,7 @@ class Job:
                 raise
 
     @contextmanager
-    def _claimed(self) -> Iterator[None]:
+    def _claim(self) -> Iterator[None]:
         """Hold the folder of this job: a restart empties it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -122,7 +122,7 @@ class Job:
     def _part(self, number: int, kind: str) -> Path:
         return self.folder / f"{number:06}.{kind}"
 
-    def _same(self) -> dict[str, Any]:
+    def _parameters(self) -> dict[str, Any]:
         """Return the parameters that must be unchanged when a job continues."""
         status = self.source.stat()
         return {
@@ -138,7 +138,7 @@ class Job:
 
     def _begun(self, is_resumed: bool) -> dict[str, Any]:
         path = self.folder / "state.json"
-        same = self._same()
+        same = self._parameters()
         if is_resumed and path.exists():
             state = self._read(path)
             other = dict.fromkeys(
@@ -155,7 +155,7 @@ class Job:
                 raise BatchError(f"{self._part(lost, kind)} is gone: leave --resume away to begin anew")
             return state
         there = list(self.folder.iterdir())
-        foreign = next((each.name for each in there if not _OURS.fullmatch(each.name)), None)
+        foreign = next((each.name for each in there if not _OWN_FILES.fullmatch(each.name)), None)
         if foreign is not None:
             raise BatchError(
                 f"{self.folder} is where the parts of {self.out.name} would stand, and `{foreign}` in it is of no "

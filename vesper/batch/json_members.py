@@ -28,13 +28,13 @@ def cut_out(line: str, names: Sequence[str]) -> tuple[str, list[str | None]]:
     rest: list[str] = []
     for name, value, text in members:
         if name in found:
-            found[name] = _kept(value)
+            found[name] = _kept_value(value)
         else:
             rest.append(text)
     return "{" + ",".join(rest) + "}", list(found.values())
 
 
-def _kept(value: str) -> str | None:
+def _kept_value(value: str) -> str | None:
     if value.startswith('"'):
         text = str(_decode(value)[0])
         return value if has_surrogate(text) else text  # half of a surrogate pair is no text for a column

@@ -25,7 +25,7 @@ def as_stream(table: object) -> object:
 def answer_like(table: object, batches: Batches) -> Any:
     """Return the answer as a table of the same kind; for a stream a stream that runs rows on demand."""
     try:
-        return _made(table, batches)
+        return _to_table(table, batches)
     except Exception:
         raised = batches.raised()
         if raised is not None:
@@ -33,7 +33,7 @@ def answer_like(table: object, batches: Batches) -> Any:
         raise
 
 
-def _made(table: object, batches: Batches) -> Any:
+def _to_table(table: object, batches: Batches) -> Any:
     library, name = _library(table), type(table).__name__
     if library == "pyarrow":
         arrow = sys.modules["pyarrow"]

@@ -27,7 +27,7 @@ Decimals = Literal["text"] | int | Mapping[str, int] | None
 """The form of decimals: texts, a number of digits after the point, or as the node and the columns have it."""
 
 MOST_DIGITS = 38
-MOST_THREADS = 1_024
+MAX_THREADS = 1_024
 """Each thread has buffers of its own, so a larger number is a mistake."""
 
 
@@ -113,9 +113,9 @@ def _names(keep: Iterable[str]) -> list[str]:
 def _threads(threads: int | None) -> int:
     if threads is None:
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return min(processors, MOST_THREADS)
-    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
-        raise ValueError(f"threads is a number from 1 to {MOST_THREADS:,}, not {threads!r}")
+        return min(processors, MAX_THREADS)
+    if type(threads) is not int or not 1 <= threads <= MAX_THREADS:
+        raise ValueError(f"threads is a number from 1 to {MAX_THREADS:,}, not {threads!r}")
     return threads
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import atexit
 import os
 
-from vesper.cache.folder import leniently
+from vesper.cache.folder import ignore_os_errors
 
 NAMES = ("hits", "misses", "evictions", "refused", "writes")
 """`refused` are entries that were present and not trusted: damaged, truncated, or of another user."""
-_LARGEST = 64 * 1024
+_MAX_FILE_BYTES = 64 * 1024
 
 
 class Counters:
@@ -33,7 +33,7 @@ class Counters:
         return taken
 
 
-class Kept:
+class SavedCounters:
     """Counters that outlive the process, in a file of their own."""
 
     def __init__(self, file: str) -> None:
@@ -50,7 +50,7 @@ class Kept:
         if not any(taken):
             return
         line = (" ".join(map(str, taken)) + "\n").encode("ascii")
-        with leniently:
+        with ignore_os_errors:
             handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 os.write(handle, line)
@@ -61,13 +61,13 @@ class Kept:
         """Return the sums over all processes that have ended, and this one. Malformed lines are ignored."""
         sums = [getattr(self.counters, name) for name in NAMES]
         data = b""
-        with leniently, open(self.file, "rb") as file:
-            data = file.read(16 * _LARGEST)
+        with ignore_os_errors, open(self.file, "rb") as file:
+            data = file.read(16 * _MAX_FILE_BYTES)
         for line in data.split(b"\n"):
             numbers = line.split(b" ")
             if len(numbers) == len(NAMES) and all(each.isdigit() and len(each) < 19 for each in numbers):
                 sums = [a + int(b) for a, b in zip(sums, numbers, strict=True)]
-        if len(data) > _LARGEST:
+        if len(data) > _MAX_FILE_BYTES:
             self._shorten(sums)
         return dict(zip(NAMES, sums, strict=True))
 
@@ -75,7 +75,7 @@ class Kept:
         """Replace many lines by one. A line that a process appends meanwhile may be lost."""
         own = [getattr(self.counters, name) for name in NAMES]
         line = " ".join(str(a - b) for a, b in zip(sums, own, strict=True)) + "\n"
-        with leniently:
+        with ignore_os_errors:
             other = f"{self.file}.{os.getpid()}"
             with open(other, "w", encoding="ascii") as file:
                 file.write(line)
@@ -83,5 +83,5 @@ class Kept:
 
     def clear(self) -> None:
         self.counters.take()
-        with leniently:
+        with ignore_os_errors:
             os.unlink(self.file)

@@ -12,8 +12,8 @@ import stat
 import time
 from _operator import _compare_digest  # `hmac.compare_digest` without importing OpenSSL
 
-from vesper.cache.counters import Kept
-from vesper.cache.folder import NoCache, folder_name, is_own, key_name, leniently, read_key, trusted_folder
+from vesper.cache.counters import SavedCounters
+from vesper.cache.folder import NoCache, folder_name, ignore_os_errors, is_own, key_name, read_key, trusted_folder
 
 try:
     from _blake2 import blake2b  # `hashlib` imports OpenSSL first, a tenth of the time of a warm start
@@ -27,9 +27,9 @@ BYTES_VARIABLE = "VESPER_CACHE_BYTES"
 _MAX_BYTES = 256 * 1024 * 1024
 _MAX_ENTRIES = 20_000
 _DIGEST = 32
-_TOUCH_AFTER = 600.0
+_TOUCH_SECONDS = 600.0
 """Seconds between two updates of the time of an entry that is used often."""
-_ABANDONED_AFTER = 300.0
+_ABANDONED_SECONDS = 300.0
 """Seconds after which a half-written file is abandoned."""
 
 
@@ -50,7 +50,7 @@ class Entries:
         self._key = key
         self.max_bytes = max_bytes
         self.max_entries = max_entries
-        self.kept = Kept(f"{os.path.dirname(folder)}/counters")
+        self.kept = SavedCounters(f"{os.path.dirname(folder)}/counters")
 
     # -- asking -----------------------------------------------------------------------------------
 
@@ -70,8 +70,8 @@ class Entries:
             status = os.fstat(handle)
             data = self._read(handle, status)
             body = None if data is None else self._body(name, data)
-            if body is not None and time.time() - status.st_mtime > _TOUCH_AFTER:
-                with leniently:
+            if body is not None and time.time() - status.st_mtime > _TOUCH_SECONDS:
+                with ignore_os_errors:
                     os.utime(handle)
         except OSError:
             body = None
@@ -127,7 +127,7 @@ class Entries:
                 file.writelines((MAGIC, self._mac(name, body), body))
             os.replace(temporary, self._file(name))
         except BaseException as error:
-            with leniently:
+            with ignore_os_errors:
                 os.unlink(temporary)
             if isinstance(error, OSError):
                 return False
@@ -137,31 +137,31 @@ class Entries:
         return True
 
     def drop(self, name: str) -> None:
-        with leniently:
+        with ignore_os_errors:
             os.unlink(self._file(name))
 
     # -- bounds -----------------------------------------------------------------------------------
 
     def evict(self) -> int:
         """Delete entries beyond the bounds, least recently used first, and abandoned files."""
-        found, count = self._listed(), 0
+        found, count = self._list(), 0
         size = sum(each[1] for each in found)
         for _, length, path in sorted(found):
             if size <= self.max_bytes and len(found) - count <= self.max_entries:
                 break
-            with leniently:
+            with ignore_os_errors:
                 os.unlink(path)
                 size -= length
                 count += 1
         self.kept.counters.evictions += count
         return count
 
-    def _listed(self) -> list[tuple[float, int, str]]:
+    def _list(self) -> list[tuple[float, int, str]]:
         """Return time of use, size and path of every entry."""
-        found, old = [], time.time() - _ABANDONED_AFTER
-        with leniently, os.scandir(self.folder) as listed:
+        found, old = [], time.time() - _ABANDONED_SECONDS
+        with ignore_os_errors, os.scandir(self.folder) as listed:
             for each in listed:
-                with leniently:
+                with ignore_os_errors:
                     status = each.stat(follow_symlinks=False)
                     if each.name.endswith(SUFFIX):
                         found.append((status.st_mtime, status.st_size, each.path))
@@ -171,14 +171,14 @@ class Entries:
 
     def size(self) -> tuple[int, int]:
         """Return the number of entries, and their bytes."""
-        found = self._listed()
+        found = self._list()
         return len(found), sum(each[1] for each in found)
 
     def clear(self) -> int:
         """Delete every entry, and return how many there were."""
-        found = self._listed()
+        found = self._list()
         for _, _, path in found:
-            with leniently:
+            with ignore_os_errors:
                 os.unlink(path)
         self.kept.clear()
         return len(found)

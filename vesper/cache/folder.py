@@ -8,6 +8,7 @@ folder counts as empty.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
@@ -20,17 +21,7 @@ KEY_BYTES = 32
 _OFF = ("off", "no", "0")
 
 
-class _Leniently:
-    """`contextlib.suppress(OSError)`, without `contextlib`."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        return kind is not None and issubclass(kind, OSError)
-
-
-leniently = _Leniently()
+ignore_os_errors = contextlib.suppress(OSError)
 
 
 class NoCache(Exception):

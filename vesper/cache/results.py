@@ -21,7 +21,7 @@ from vesper.cache.counters import Counters
 _log = logging.getLogger("vesper.cache")
 _OVERHEAD = 200
 """Bytes of an entry besides its text: the key, the objects of the dict."""
-_AWAY = 5.0
+_RETRY_SECONDS = 5.0
 """Seconds for which a store that failed is skipped."""
 
 
@@ -85,7 +85,7 @@ class Results:
         self._lock = threading.Lock()
         self._working: dict[str, threading.Event] = {}
         self._away_until = 0.0
-        self._is_told = False
+        self._has_warned = False
 
     # -- asking -----------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class Results:
                     break
                 self.counters.waits += 1
             if not others.wait(self._wait):
-                return self._made(key, make).value, False  # the other computation takes longer than a caller waits
+                return self._compute(key, make).value, False  # the other computation takes longer than a caller waits
             with self._lock:
                 found = self._find(key)
                 if found is not None:
@@ -114,7 +114,7 @@ class Results:
                     return found, True
                 self.counters.misses += 1
             # The other computation was uncacheable: waiting again would serialize the callers.
-            return self._made(key, make).value, False
+            return self._compute(key, make).value, False
         try:
             return self._work(key, make, read)
         finally:
@@ -135,20 +135,20 @@ class Results:
         return value
 
     def _work(self, key: str, make: Callable[[], Kept], read: Callable[[bytes], Any]) -> tuple[Any, bool]:
-        known, token = self._ask_others(key, read)
+        known, token = self._find_shared(key, read)
         if known is not None:
             return known, True
         self.counters.misses += 1
         try:
-            kept = self._made(key, make)
+            kept = self._compute(key, make)
             if kept.is_shared:
-                self._tell_others(lambda shared: shared.put(key, kept.data, self.ttl))
+                self._update_shared(lambda shared: shared.put(key, kept.data, self.ttl))
             return kept.value, False
         finally:
             if token is not None:
-                self._tell_others(lambda shared: shared.unlock(key, token))
+                self._update_shared(lambda shared: shared.unlock(key, token))
 
-    def _made(self, key: str, make: Callable[[], Kept]) -> Kept:
+    def _compute(self, key: str, make: Callable[[], Kept]) -> Kept:
         kept = make()
         if kept.is_kept:
             self._put(key, kept.value, len(kept.data))
@@ -189,7 +189,7 @@ class Results:
 
     # -- with others ------------------------------------------------------------------------------
 
-    def _ask_others(self, key: str, read: Callable[[bytes], Any]) -> tuple[Any, str | None]:
+    def _find_shared(self, key: str, read: Callable[[bytes], Any]) -> tuple[Any, str | None]:
         """Return the result of another process, or the token of the lock where this process holds it."""
         shared = self._shared
         if shared is None or self._clock() < self._away_until:
@@ -215,20 +215,20 @@ class Results:
                 time.sleep(pause)
                 pause = min(0.1, pause * 2)
         except SharedAway as why:
-            self._is_away(why)
+            self._note_failure(why)
             return None, None
 
-    def _tell_others(self, tell: Callable[[Shared], None]) -> None:
+    def _update_shared(self, tell: Callable[[Shared], None]) -> None:
         if self._shared is None or self._clock() < self._away_until:
             return
         try:
             tell(self._shared)
         except SharedAway as why:
-            self._is_away(why)
+            self._note_failure(why)
 
-    def _is_away(self, why: SharedAway) -> None:
+    def _note_failure(self, why: SharedAway) -> None:
         self.counters.shared_failures += 1
-        self._away_until = self._clock() + _AWAY
-        if not self._is_told:
-            self._is_told = True
+        self._away_until = self._clock() + _RETRY_SECONDS
+        if not self._has_warned:
+            self._has_warned = True
             _log.warning("results are worked out without the shared cache: %s; this is said once", why)

@@ -75,13 +75,13 @@ def _check_all(paths: list[Path]) -> list[_Result]:
     before = gc.get_threshold()
     gc.set_threshold(_ALLOCATIONS)
     try:
-        return _dealt_out(paths, count)
+        return _distribute(paths, count)
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
 
 
-def _dealt_out(paths: list[Path], count: int) -> list[_Result]:
+def _distribute(paths: list[Path], count: int) -> list[_Result]:
     shares = [paths[first::count] for first in range(count)]
     others = [_start(share) for share in shares[1:]] if _may_fork() else [None for _ in shares[1:]]
     done = [[_check(path) for path in shares[0]]]

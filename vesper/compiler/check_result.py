@@ -41,17 +41,17 @@ def check_bytes(shown: str, data: bytes) -> Checked:
     """Run the whole pipeline on the bytes of a file."""
     from vesper.compiler.pipeline import compile_bytes
 
-    return _checked(*compile_bytes(shown, data))
+    return _result_of(*compile_bytes(shown, data))
 
 
 def unreadable_file(shown: str, error: OSError) -> Checked:
     """Return the result of a file that cannot be read."""
     from vesper.compiler.pipeline import unreadable
 
-    return _checked(*unreadable(shown, error.strerror or type(error).__name__))
+    return _result_of(*unreadable(shown, error.strerror or type(error).__name__))
 
 
-def _checked(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
+def _result_of(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
     from vesper.language.syntax.declared_id import declared_id
 
     node_id = declared_id(bag.source.text)

@@ -28,13 +28,13 @@ _SUFFIX, _LOCK, _CONFIG, _FOLDER = ".vsp", "vesper.lock", "vesper.toml", "nodes"
 Rendered = Callable[["DiagnosticBag"], tuple[str, ...]]
 
 
-def compile_kept(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[str, ...]]:
+def compile_cached(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[str, ...]]:
     """Return the node of a file and its rendered diagnostics, from the cache where it has them.
 
     Nodes with errors are not cached: their file is about to change.
     """
     cache = entries()
-    data = None if cache is None else _read(path)
+    data = None if cache is None else _read_file(path)
     if cache is None or data is None:
         return _compile(path, rendered)
     name = digest(fingerprint(), os.fsencode(path), data).hex()
@@ -42,8 +42,8 @@ def compile_kept(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[
     if found is not None:
         form = marshal.loads(found)  # the MAC was right: this user wrote it  # noqa: S302
         if form["depends"] == _depends(path, data, form["called"]):
-            kept = _Kept(cache, name, form)
-            return kept.restored(), tuple(form["said"])
+            kept = _Entry(cache, name, form)
+            return kept.restore(), tuple(form["said"])
         cache.kept.counters.hits -= 1
         cache.kept.counters.misses += 1
     before = _depends(path, data, ())
@@ -54,10 +54,10 @@ def compile_kept(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[
     called = sorted({each.path for each in _closure(compiled)} - {compiled.path})
     depends = _depends(path, data, called)
     form = {"depends": depends, "called": called, "said": list(said)}
-    return _Kept(cache, name, form).wrapped(compiled), said
+    return _Entry(cache, name, form).with_facts(compiled), said
 
 
-class _Kept:
+class _Entry:
     """One entry, with the facts of its node and of its callees; written by `save`."""
 
     def __init__(self, cache: Entries, name: str, form: dict[str, Any]) -> None:
@@ -65,14 +65,14 @@ class _Kept:
         self._name = name
         self._form = form
 
-    def restored(self) -> Compiled:
+    def restore(self) -> Compiled:
         """Return the node of an entry that was found."""
         made: list[Compiled] = []
         for form in self._form["nodes"]:  # callees precede their callers
             made.append(Restored(form, tuple(made[each] for each in form["callees"]), self._facts(form)))
         return made[-1]
 
-    def wrapped(self, compiled: Compiled) -> Compiled:
+    def with_facts(self, compiled: Compiled) -> Compiled:
         """Return the node with a cache of its facts."""
         from vesper.compiler.node_bytes import kept
 
@@ -134,10 +134,10 @@ def _closure(compiled: Compiled) -> Iterable[Compiled]:
 
 def _is_same(compiled: Compiled) -> bool:
     """Return whether the file still has the compiled bytes."""
-    return _read(compiled.path) == compiled.source.text.encode("utf-8")
+    return _read_file(compiled.path) == compiled.source.text.encode("utf-8")
 
 
-def _read(path: str) -> bytes | None:
+def _read_file(path: str) -> bytes | None:
     """Return the bytes of a file that may be a node; None for one that is too long or unreadable."""
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a warm start imports no `pathlib`
@@ -163,15 +163,15 @@ def _depends(path: str, data: bytes, called: Iterable[str]) -> bytes | None:
         return b""
     root = _collection(path)
     parts = [os.fsencode(root)]
-    lock = _read(f"{root}/{_LOCK}")
+    lock = _read_file(f"{root}/{_LOCK}")
     parts.append(b"-" if lock is None else b"+" + lock)
-    for file in sorted(_listed(root)):
+    for file in sorted(_list_files(root)):
         # A file without the name of a node may declare any id.
         parts.append(os.fsencode(file))
         if not _is_named(file.rpartition("/")[2]):
-            parts.append(_read(file) or b"")
+            parts.append(_read_file(file) or b"")
     for file in called:
-        found = _read(file)
+        found = _read_file(file)
         if found is None:
             return None
         parts += [os.fsencode(file), found]
@@ -194,7 +194,7 @@ def _collection(path: str) -> str:
         above = upper
 
 
-def _listed(root: str) -> Iterable[str]:
+def _list_files(root: str) -> Iterable[str]:
     for folder, _, files in os.walk(root):
         for name in files:
             if name.endswith(_SUFFIX):

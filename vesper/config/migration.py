@@ -64,11 +64,11 @@ class MigrationSettings:
     def of(self, node_id: str) -> NodeMigration:
         """Return the settings of this version of the node, or else of its name without a version."""
         split = split_node_id(node_id)
-        by_name = _USUAL if split is None else self.nodes.get(split[0], _USUAL)
+        by_name = _DEFAULT if split is None else self.nodes.get(split[0], _DEFAULT)
         return self.nodes.get(node_id, by_name)
 
 
-_USUAL = NodeMigration()
+_DEFAULT = NodeMigration()
 _EXACT = 'a positive number as a text, such as "0.01",'
 """A TOML number is a float, and not exactly what is written."""
 

@@ -137,7 +137,7 @@ def read_config(path: Path) -> Config:
     try:
         return _config(path, values)
     except ConfigError as error:
-        raise _placed(error, path, text) from None
+        raise _with_line(error, path, text) from None
 
 
 def config_from(values: Mapping[str, object], folder: Path) -> Config:
@@ -249,7 +249,7 @@ def _modules(table: Table) -> tuple[str, ...]:
     return found
 
 
-def _placed(error: ConfigError, path: Path, text: str) -> ConfigError:
+def _with_line(error: ConfigError, path: Path, text: str) -> ConfigError:
     """Return the error with the line of the file that it is about."""
     dotted = error.where.removeprefix(f"{_TOP}.")
     message = str(error).removeprefix(f"{error.where}: ")

@@ -10,7 +10,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from vesper import _direct
-from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, FastEntry, Limits, Observer, Request, Unwrap
+from vesper.engines.engine import (
+    DEFAULT_LIMITS,
+    Blocked,
+    Completion,
+    Done,
+    FastEntry,
+    Limits,
+    Observer,
+    Request,
+    Unwrap,
+)
 from vesper.engines.outcome import (
     ContractBroken,
     DeclaredError,
@@ -199,7 +209,7 @@ class DirectProgram(FastEntry):
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> DirectExecution:
-        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        fuel, seconds = (limits or DEFAULT_LIMITS).fuel, (limits or DEFAULT_LIMITS).seconds
         begun = self._program.start(inputs, now, is_traced, fuel, seconds)  # type: ignore[arg-type]  # as above
         return DirectExecution(begun, observe)
 
@@ -232,7 +242,7 @@ class DirectProgram(FastEntry):
         limits: Limits | None,
     ) -> _direct.Batches:
         """Return the rows of an Arrow table as batches. Raises `ValueError` for a table that does not fit the node."""
-        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        fuel, seconds = (limits or DEFAULT_LIMITS).fuel, (limits or DEFAULT_LIMITS).seconds
         return _direct.Batches(
             self._program,
             table,
@@ -267,19 +277,19 @@ class DirectProgram(FastEntry):
 
     def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
         """Return an entry of the extension, with no Python between; None for a node with effects or a start time."""
-        entry = None if takes_now else self._unwrapped(unwrap)
+        entry = None if takes_now else self._fast_entries(unwrap)
         return None if entry is None else entry.call
 
     def fast_entry_for_many(self, unwrap: Unwrap) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
         """Return the same entry for a list of inputs in one call."""
-        entry = self._unwrapped(unwrap)
+        entry = self._fast_entries(unwrap)
         return None if entry is None else entry.map
 
     def json_entry(self) -> Callable[..., bytes]:
         """Return `run_json`."""
         return self.run_json
 
-    def _unwrapped(self, unwrap: Unwrap) -> _direct.Way | None:
+    def _fast_entries(self, unwrap: Unwrap) -> _direct.Way | None:
         if self._program.asks or self._program.uses_now:
             return None
         return _direct.Way(self._program, lambda raw, inputs: unwrap(_outcome(raw), inputs))
@@ -317,7 +327,7 @@ class DirectProgram(FastEntry):
         limits: Limits | None = None,
     ) -> DirectExecution:
         """Begin as `start`, with a path and a fingerprint under this key of 16 bytes, and without marks."""
-        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        fuel, seconds = (limits or DEFAULT_LIMITS).fuel, (limits or DEFAULT_LIMITS).seconds
         return DirectExecution(self._program.start_pathed(inputs, key, now, fuel, seconds))  # type: ignore[arg-type]  # as above
 
 

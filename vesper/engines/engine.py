@@ -50,7 +50,7 @@ class Limits:
 
 
 _MAX_SECONDS = 1_000_000_000
-UNLESS_SAID = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from types import CodeType, SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from vesper.engines.engine import (
-    UNLESS_SAID,
+    DEFAULT_LIMITS,
     Blocked,
     Completion,
     Done,
@@ -76,7 +76,7 @@ class _LoadedFunction:
         # No file has this name, so tracebacks request the lines from the loader below.
         self.filename = f"vesper:{node_id}{'' if form == 'plain' else f':{form}'}"
         self.text, function, self.parameters, self.sites, code = compiled.kept.fact(
-            f"python.{form}", lambda: _written(compiled, form, self.filename)
+            f"python.{form}", lambda: _generate_form(compiled, form, self.filename)
         )
         self._lines = self.text.splitlines()
         namespace: dict[str, Any] = {
@@ -118,7 +118,7 @@ class _LoadedFunction:
         return len(self._lines[line - 1].encode("utf-8")[:column].decode("utf-8"))
 
 
-def _written(
+def _generate_form(
     compiled: Compiled, form: str, filename: str
 ) -> tuple[str, str, tuple[str, ...], dict[tuple[int, int, int, int], int], CodeType]:
     """Return the text of a form, its names, its map to the IR, and its code: plain data for the cache."""
@@ -166,7 +166,7 @@ class PythonProgram(FastEntry):
         self.node_id, self.takes_now, self.is_plain, self.has_json, self._copies, self.fuel_bound = compiled.kept.fact(
             "python.facts", lambda: _facts(compiled.node, self._callees)
         )
-        self.is_always_plain: bool = self.fuel_bound <= UNLESS_SAID.fuel
+        self.is_always_plain: bool = self.fuel_bound <= DEFAULT_LIMITS.fuel
         """True where nothing has to be counted: no call can spend the default fuel."""
         self._forms: dict[str, _LoadedFunction] = {}
         if prepares:
@@ -203,7 +203,7 @@ class PythonProgram(FastEntry):
         return [(each.name, each.type, each.default) for each in self.node.inputs]
 
     @cached_property
-    def _asks(self) -> tuple[dict[str, Type], dict[str, str]]:
+    def _request_types(self) -> tuple[dict[str, Type], dict[str, str]]:
         """The result type of each request, by step, and the node of each call."""
         from vesper.language.ir.statements import CallNode, all_statements
         from vesper.language.ir.statements import Request as Asked
@@ -255,7 +255,7 @@ class PythonProgram(FastEntry):
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         if limits is not None or not self.is_always_plain:
-            return self._call_within(limits or UNLESS_SAID, inputs, now)
+            return self._call_within(limits or DEFAULT_LIMITS, inputs, now)
         if not self.is_plain:
             raise ValueError(f"{self.node_id} may ask for effects: start it, and complete what it asks for")
         if now is None and self.takes_now:
@@ -286,7 +286,7 @@ class PythonProgram(FastEntry):
 
     def result_type(self, path: str) -> Type:
         """Return the result type of the request at this path, also of a called node's request."""
-        results, called = self._asks
+        results, called = self._request_types
         found = results.get(path)
         if found is None:
             head, _, rest = path.partition("/")
@@ -295,7 +295,7 @@ class PythonProgram(FastEntry):
         return found
 
     def _metered_entry(self, inputs: Mapping[str, object], **now: datetime) -> Any:
-        return self.form("metered").entry(inputs, **now, meter=_Budget(UNLESS_SAID).meter)
+        return self.form("metered").entry(inputs, **now, meter=_Budget(DEFAULT_LIMITS).meter)
 
     def start(
         self,
@@ -305,7 +305,7 @@ class PythonProgram(FastEntry):
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> PythonExecution:
-        given = limits or UNLESS_SAID
+        given = limits or DEFAULT_LIMITS
         form = "traced" if is_traced else "metered" if self.is_counted(given) else "plain"
         return PythonExecution(self, self.form(form), form, inputs, now, given, observe)
 
@@ -477,7 +477,7 @@ class PythonExecution:
         (completion,) = completions
         if completion.failure is not None:
             return self._move(None, completion.failure)
-        value, is_sound = self._accepted(self._asked, completion.result)
+        value, is_sound = self._accept_result(self._asked, completion.result)
         return self._move(value, None if is_sound else ErrorCode.BAD_RESPONSE.value)
 
     def _quick_mark(self) -> Callable[[int, Value], Value]:
@@ -515,7 +515,7 @@ class PythonExecution:
         self._steps = self._loaded.function(**arguments)
         return self._move(None, None)
 
-    def _accepted(self, asked: AskedFor, result: object) -> tuple[object, bool]:
+    def _accept_result(self, asked: AskedFor, result: object) -> tuple[object, bool]:
         """Return the result as a value of the declared type, and whether it is one."""
         type_ = self._program.result_type(asked.path)
         if type(type_) is Primitive:  # as below, without a list of inputs and one of problems for a single value

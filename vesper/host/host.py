@@ -27,7 +27,7 @@ from vesper.compiler import Compiled
 from vesper.config.grants import Handle, Mint
 from vesper.config.locate import config_for
 from vesper.config.settings import Config, default_config
-from vesper.engines.engine import UNLESS_SAID, Done, EngineUnavailable, Limits, Program
+from vesper.engines.engine import DEFAULT_LIMITS, Done, EngineUnavailable, Limits, Program
 from vesper.engines.outcome import Failed, Outcome
 from vesper.engines.registry import ENGINES
 from vesper.host.attempts import Attempts
@@ -651,7 +651,7 @@ def compiled_from(definition: Definition) -> Compiled:
 
 def limits_of_run(limits: Limits | None, policy: Mapping[str, object]) -> Limits:
     """The limits of a run; an execution may not compute for longer than it may take."""
-    found = UNLESS_SAID if limits is None else limits
+    found = DEFAULT_LIMITS if limits is None else limits
     total = policy.get("total_timeout_us")
     if isinstance(total, int) and (found.seconds is None or found.seconds > total / 1_000_000):
         return Limits(found.fuel, total / 1_000_000)

@@ -18,7 +18,7 @@ from vesper.cache.fingerprint import source_hash
 from vesper.cache.results import Kept, Results
 from vesper.effects.cache.node_results import RedisResults
 from vesper.effects.redis_server import RedisServer
-from vesper.engines.engine import UNLESS_SAID, Execution, Limits, Observer, Program
+from vesper.engines.engine import DEFAULT_LIMITS, Execution, Limits, Observer, Program
 from vesper.engines.outcome import DeclaredError, Failed, Outcome, Returned
 from vesper.host.plans import plans_of
 from vesper.journal.errors import JournalError
@@ -101,7 +101,7 @@ class CachedProgram:
 
     def _key(self, inputs: Mapping[str, object], limits: Limits | None) -> str | None:
         """The name of a result; None where the inputs are refused, or the clock may end the execution."""
-        given = limits or UNLESS_SAID
+        given = limits or DEFAULT_LIMITS
         if given.seconds is not None:
             return None
         try:

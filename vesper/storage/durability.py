@@ -28,7 +28,7 @@ def is_volatile(path: str | Path) -> str | None:
 
 
 def _file_system(place: Path) -> tuple[str, str]:
-    """Return the kind and the folder of the innermost mount of `place`; nothing where the system does not list mounts."""
+    """Return kind and folder of the innermost mount of `place`; nothing where the system lists no mounts."""
     try:
         table = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -82,7 +82,7 @@ class PostgresServer:
         raise NotImplementedError
 
     def _error_of(self, error: psycopg.Error) -> VesperError:
-        return self._error(self._said(error))
+        return self._error(self._message(error))
 
     def _error_of_crowd(self, text: str) -> VesperError:
         """Return the error for a pool that was exhausted for too long."""
@@ -202,7 +202,7 @@ class PostgresServer:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
             yield PostgresTransaction(connection, "")
 
-    def _said(self, error: psycopg.Error) -> str:
+    def _message(self, error: psycopg.Error) -> str:
         """Return the driver's report as a message with a remedy."""
         import psycopg
 
@@ -231,10 +231,10 @@ class PostgresTransaction:
         self.locking = locking
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
-        return self._connection.execute(_translated(sql), parameters).fetchall()
+        return self._connection.execute(_translate(sql), parameters).fetchall()
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> int:
-        return self._connection.execute(_translated(sql), parameters).rowcount
+        return self._connection.execute(_translate(sql), parameters).rowcount
 
     def now_us(self) -> int:
         found = self._connection.execute(f"SELECT {NOW}").fetchone()
@@ -243,7 +243,7 @@ class PostgresTransaction:
 
 
 @lru_cache(maxsize=256)
-def _translated(sql: str) -> bytes:
+def _translate(sql: str) -> bytes:
     """Return our SQL, written with `?`, with the driver's placeholders; no literal in it has `?` or `%`."""
     return sql.replace("?", "%s").encode()
 

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 
-def said_by_sqlite(error: sqlite3.Error, path: Path, what: str, busy_seconds: float) -> str:
+def sqlite_message(error: sqlite3.Error, path: Path, what: str, busy_seconds: float) -> str:
     """Return the message of an error: the file, its content, and SQLite's own text at the end."""
     said = f"(SQLite: {error})"
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:

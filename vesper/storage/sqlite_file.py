@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from vesper.storage.after_fork import Order, register
-from vesper.storage.sqlite_errors import said_by_sqlite
+from vesper.storage.sqlite_errors import sqlite_message
 from vesper.storage.transaction import Row, Transaction
 from vesper.values.vesper_error import VesperError
 
@@ -83,7 +83,7 @@ class SqliteFile:
         raise NotImplementedError
 
     def _error_of(self, error: sqlite3.Error) -> VesperError:
-        return self._error(said_by_sqlite(error, self._path, self.what, self._busy_seconds))
+        return self._error(sqlite_message(error, self._path, self.what, self._busy_seconds))
 
     # -- using it ---------------------------------------------------------------------------------
 

@@ -34,20 +34,20 @@ Node: TypeAlias = "str | list[Node] | Entries"
 """A scalar as in the file, a list, or a mapping."""
 
 
-def spelled(type_: Type, value: Value) -> Node:
+def to_yaml(type_: Type, value: Value) -> Node:
     """Return a value of the type as the YAML of a case."""
     match type_, value:
         case OptionalOf(inner), _:
-            return "null" if value is None else spelled(inner, value)
+            return "null" if value is None else to_yaml(inner, value)
         case ArrayOf(element), list():
-            return [spelled(element, item) for item in value]
+            return [to_yaml(element, item) for item in value]
         case SetOf(element), frozenset():
-            return [spelled(element, item) for item in in_order(element, value)]
+            return [to_yaml(element, item) for item in in_order(element, value)]
         case MapOf(key, of), dict():
-            return Entries([(_key(spelled(key, cast(Value, each))), spelled(of, item)) for each, item in value.items()])
+            return Entries([(_key(to_yaml(key, cast(Value, each))), to_yaml(of, item)) for each, item in value.items()])
         case Record(fields), dict():
             named = cast(dict[str, Value], value)
-            return Entries([(name, spelled(field, named[name])) for name, field in fields])
+            return Entries([(name, to_yaml(field, named[name])) for name, field in fields])
         case _ if type_ == JSON:
             assert isinstance(value, Json)
             content = value.content
@@ -60,7 +60,7 @@ def spelled(type_: Type, value: Value) -> Node:
 def scalar(text: str) -> str:
     """Return a scalar: unquoted where YAML and the reader cannot misread it; quotes change no type."""
     is_word = _PLAIN.fullmatch(text) is not None and text != "null"
-    return text if is_word or _PLAIN_NUMBER.fullmatch(text) or _PLAIN_TIME.fullmatch(text) else _quoted(text)
+    return text if is_word or _PLAIN_NUMBER.fullmatch(text) or _PLAIN_TIME.fullmatch(text) else _quote(text)
 
 
 def lines(key: str, node: Node, indent: int) -> list[str]:
@@ -122,12 +122,12 @@ def _json(content: JsonContent) -> Node:
             return scalar(exact_text(Json(content)))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return any text as a scalar in double quotes, on one line."""
-    return '"' + "".join(map(_escaped, text)) + '"'
+    return '"' + "".join(map(_escape, text)) + '"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in '"\\':
         return "\\" + character
     if character.isprintable() and character != "\ufeff":

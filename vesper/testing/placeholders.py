@@ -31,7 +31,7 @@ class Placeholders:
 
     def replace(self, type_: Type, value: Value, by: Value | None = None) -> Value:
         """Return the placeholder for a sensitive value, which is replaced everywhere from now on."""
-        found = _shaped(type_, value) if by is None else by
+        found = _shape(type_, value) if by is None else by
         self._learn(value, found)
         return found
 
@@ -51,7 +51,7 @@ class Placeholders:
                 named = cast(dict[str, Value], value)
                 return {name: self.hidden(field, named[name]) for name, field in fields}
             case _ if isinstance(value, Json):
-                return Json(cast(JsonContent, _mapped(value.content, self._leaf, self._name)))
+                return Json(cast(JsonContent, _map_json(value.content, self._leaf, self._name)))
             case Enum(), _:
                 return value
             case _:
@@ -92,41 +92,41 @@ class Placeholders:
                 self._parts[old] = new
 
 
-def _shaped(type_: Type, value: Value) -> Value:
+def _shape(type_: Type, value: Value) -> Value:
     """Return a value of the same type and shape without information about the original."""
     match type_, value:
         case OptionalOf(inner), _:
-            return None if value is None else _shaped(inner, value)
+            return None if value is None else _shape(inner, value)
         case ArrayOf(element), list():
-            return [_shaped(element, item) for item in value]
+            return [_shape(element, item) for item in value]
         case SetOf(element), frozenset():
-            return frozenset(cast(Any, _shaped(element, item)) for item in value)
+            return frozenset(cast(Any, _shape(element, item)) for item in value)
         case MapOf(key, of), dict():
-            entries = {cast(Any, _shaped(key, each)): _shaped(of, item) for each, item in value.items()}
+            entries = {cast(Any, _shape(key, each)): _shape(of, item) for each, item in value.items()}
             return sorted_map(MapOf(key, of), entries)
         case Record(fields), dict():
             named = cast(dict[str, Value], value)
-            return {name: _shaped(field, named[name]) for name, field in fields}
+            return {name: _shape(field, named[name]) for name, field in fields}
         case _ if type_ == JSON:
             assert isinstance(value, Json)
-            return Json(cast(JsonContent, _mapped(value.content, _shaped_leaf, str)))
+            return Json(cast(JsonContent, _map_json(value.content, _shape_leaf, str)))
         case Enum(members=members), _:
             return members[0]
         case _:
-            return cast(Value, _shaped_leaf(value))
+            return cast(Value, _shape_leaf(value))
 
 
-def _mapped(content: JsonContent, leaf: Callable[[object], object], name: Callable[[str], str]) -> object:
+def _map_json(content: JsonContent, leaf: Callable[[object], object], name: Callable[[str], str]) -> object:
     """Return a json with every scalar and every field name mapped by the functions."""
     if isinstance(content, tuple):
-        return tuple(_mapped(each, leaf, name) for each in content)
+        return tuple(_map_json(each, leaf, name) for each in content)
     if isinstance(content, dict):
-        found = {name(key): _mapped(each, leaf, name) for key, each in content.items()}
+        found = {name(key): _map_json(each, leaf, name) for key, each in content.items()}
         return {key: found[key] for key in sorted(found)}
     return leaf(content)
 
 
-def _shaped_leaf(value: object) -> object:
+def _shape_leaf(value: object) -> object:
     match value:
         case None:
             return None
@@ -139,7 +139,7 @@ def _shaped_leaf(value: object) -> object:
         case float():
             return -1.0 if value < 0 else 1.0
         case str():
-            return "".join(map(_shaped_character, value))
+            return "".join(map(_shape_character, value))
         case bytes():
             return bytes(len(value))
         case datetime():
@@ -156,7 +156,7 @@ def _ones(text: str) -> str:
     return "".join("1" if each.isdigit() else each for each in text)
 
 
-def _shaped_character(character: str) -> str:
+def _shape_character(character: str) -> str:
     if character.isdigit():
         return "0"
     if character.isalpha():

@@ -28,7 +28,7 @@ from vesper.journal.journal import Journal
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.nodes import Output
 from vesper.language.ir.nodes import Request as RequestOfNode
-from vesper.testing.case_yaml import Entries, Node, lines, scalar, spelled
+from vesper.testing.case_yaml import Entries, Node, lines, scalar, to_yaml
 from vesper.testing.placeholders import Placeholders
 from vesper.testing.replay_host import ReplayMismatch, differs, read_cases
 from vesper.values.inputs import accept_inputs
@@ -76,7 +76,7 @@ def case_lines(
     inputs = _inputs(compiled, entries[0], hiding, placeholders or {})
     now = entries[0].body["now"]
     assert isinstance(now, datetime)
-    exchanges, ended = _again(prepared, inputs, now, entries, hiding)
+    exchanges, ended = _rerun(prepared, inputs, now, entries, hiding)
     hidden = ", ".join(f"`{each}`" for each in compiled.node.grants.sensitive)
     if (ended.kind, _code(ended)) != (outcome.kind, _code(outcome)):
         raise NotRecorded(
@@ -86,7 +86,7 @@ def case_lines(
     types = {each.name: each.type for each in compiled.node.inputs}
     requests = interface_of(compiled).requests
     pairs: list[tuple[str, Node]] = [
-        ("inputs", Entries([(each, spelled(types[each], value)) for each, value in inputs.items()])),
+        ("inputs", Entries([(each, to_yaml(types[each], value)) for each, value in inputs.items()])),
         ("now", timestamp_text(now)),
     ]
     if exchanges:
@@ -124,7 +124,7 @@ def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapp
     }
 
 
-def _again(
+def _rerun(
     prepared: Prepared, inputs: Mapping[str, Value], now: datetime, entries: Sequence[Entry], hiding: Placeholders
 ) -> tuple[list[_Exchange], Outcome]:
     """Run the node again on the answers of the first execution. Performs nothing."""
@@ -143,13 +143,13 @@ def _again(
         known = settled.pop(0)
         code = known.body.get("code")
         gives = prepared.plans.of(request.path).gives
-        value = None if code is not None else hiding.hidden(gives, _accepted(gives, known.body.get("value")))
+        value = None if code is not None else hiding.hidden(gives, _accept(gives, known.body.get("value")))
         found.append(_Exchange(request, value, None if code is None else str(code)))
         step = execution.advance((Completion(request.id, plain(value), None if code is None else str(code)),))
     return found, step.outcome
 
 
-def _accepted(type_: Type, value: object) -> Value:
+def _accept(type_: Type, value: object) -> Value:
     """Return a completion as a value: a performer returns plain objects."""
     values, problems = accept_inputs([("value", type_, None)], {"value": value})
     if problems:
@@ -162,13 +162,13 @@ def _effect(exchange: _Exchange, of_node: RequestOfNode) -> Node:
     types = {name: value.type for name, value in of_node.arguments}
     parts: list[tuple[str, Node]] = [(name, scalar(text)) for name, text in request.fixed.items()]
     parts += [("key", scalar(request.key))] if request.key is not None and "key" not in types else []
-    parts += [(name, spelled(types[name], _accepted(types[name], value))) for name, value in request.arguments.items()]
+    parts += [(name, to_yaml(types[name], _accept(types[name], value))) for name, value in request.arguments.items()]
     found: list[tuple[str, Node]] = [("step", scalar(plain_step(request.path)))]
     found += [("request", Entries(parts))] if parts else []
     if exchange.failure is not None:
         found.append(("fails", exchange.failure))
     else:
-        found.append(("returns", spelled(of_node.result.type, exchange.value)))
+        found.append(("returns", to_yaml(of_node.result.type, exchange.value)))
     return Entries(found)
 
 
@@ -188,7 +188,7 @@ def _expect(compiled: Compiled, outcome: Outcome) -> Node:
 
 def _fields(declared: Sequence[Output], values: Mapping[str, Value]) -> Entries:
     types = {each.name: each.type for each in declared}
-    return Entries([(name, spelled(types[name], _accepted(types[name], value))) for name, value in values.items()])
+    return Entries([(name, to_yaml(types[name], _accept(types[name], value))) for name, value in values.items()])
 
 
 def _code(outcome: Outcome) -> str:
@@ -286,12 +286,12 @@ class Recorder(Host):
         limits: Limits | None = None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        return self._recorded(prepared, self._host.run(prepared, inputs, now, limits, on_begun))
+        return self._record(prepared, self._host.run(prepared, inputs, now, limits, on_begun))
 
     async def arun(
         self, prepared: Prepared, inputs: Mapping[str, object], now: datetime, limits: Limits | None = None
     ) -> Ran:
-        return self._recorded(prepared, await self._host.arun(prepared, inputs, now, limits))
+        return self._record(prepared, await self._host.arun(prepared, inputs, now, limits))
 
     def recover(self, engine: str | None = None, limit: int = 100) -> list[Recovered]:
         return self._host.recover(engine, limit)
@@ -316,7 +316,7 @@ class Recorder(Host):
     def close(self, timeout: float | None = None) -> None:
         self._host.close(timeout)
 
-    def _recorded(self, prepared: Prepared, ran: Ran) -> Ran:
+    def _record(self, prepared: Prepared, ran: Ran) -> Ran:
         try:
             self._write(prepared, ran)
         except NotRecorded as problem:

@@ -158,7 +158,7 @@ class Stubs(OfflineHost):
         Of a mapping only the named keys are compared; `from_` is the field `from`.
         """
         __tracebackhide__ = True
-        told, count = self._told(step, fields)
+        told, count = self._assertion_context(step, fields)
         if count == times or (times is None and count):
             return
         wanted = "never asked so" if times is None else f"asked so {_times(count)}, not {_times(times)}"
@@ -167,7 +167,7 @@ class Stubs(OfflineHost):
     def assert_not_asked(self, step: str, /, **fields: Any) -> None:
         """Fail where the step made a request with these fields."""
         __tracebackhide__ = True
-        told, count = self._told(step, fields)
+        told, count = self._assertion_context(step, fields)
         if count:
             raise AssertionError(f"`{step}` asked so {_times(count)}{told}")
 
@@ -188,7 +188,7 @@ class Stubs(OfflineHost):
         with closing(sqlite3.connect(path)) as connection:
             return connection.execute(sql, values).fetchall()
 
-    def _told(self, step: str, fields: Mapping[str, Any]) -> tuple[str, int]:
+    def _assertion_context(self, step: str, fields: Mapping[str, Any]) -> tuple[str, int]:
         """Return the text that a failing assertion adds, and the number of matching requests of the step."""
         asked = self.asked
         probe = Answer(step, None, NOTHING, None, None, None, None, False, "")
@@ -219,13 +219,13 @@ class Stubs(OfflineHost):
                 answer = self._answers.find(asked)
             if answer is None:
                 return self._done_here(ask, asked)
-            return self._given(answer, ask, asked)
+            return self._answer_value(answer, ask, asked)
         except EffectFailed:
             raise
         except Exception as problem:  # noqa: BLE001  # every exception of a test's function is raised in the test
             self.give_up(problem)
 
-    def _given(self, answer: Answer, ask: Ask, asked: Asked) -> object:
+    def _answer_value(self, answer: Answer, ask: Ask, asked: Asked) -> object:
         """Return the value of an answer, checked against the effect."""
         try:
             value = _value(answer, asked)
@@ -236,7 +236,7 @@ class Stubs(OfflineHost):
             raise
         what = f"what `{asked.step}` is answered"
         try:
-            found = checked_value(ask.gives, _fitted(ask, value), what)
+            found = checked_value(ask.gives, _drop_undeclared(ask, value), what)
         except EffectFailed as failure:
             hint = '; a decimal is exact: write Decimal("…"), not a float' if _has_float(value) else ""
             self._mismatch(answer, ask, f"{failure.message}{hint}\n  declared: {ask.gives}\n  answered: {show(value)}")
@@ -312,21 +312,21 @@ def _can_fail(effect: str, code: str) -> bool:
     return is_status if code.startswith("http_") and "http_error" in codes else code in codes
 
 
-def _fitted(ask: Ask, value: object) -> object:
+def _drop_undeclared(ask: Ask, value: object) -> object:
     """Drop fields that the node does not declare, as from a provider over the network."""
-    return _declared(ask.gives, value) if ask.effect == "http_request" else value
+    return _declared_part(ask.gives, value) if ask.effect == "http_request" else value
 
 
-def _declared(type_: Type, value: Any) -> Any:
+def _declared_part(type_: Type, value: Any) -> Any:
     match type_, value:
         case OptionalOf(inner), _:
-            return _declared(inner, value)
+            return _declared_part(inner, value)
         case ArrayOf(element), list():
-            return [_declared(element, item) for item in value]
+            return [_declared_part(element, item) for item in value]
         case MapOf(_, of), dict():
-            return {key: _declared(of, item) for key, item in value.items()}
+            return {key: _declared_part(of, item) for key, item in value.items()}
         case Record(fields), dict():
-            return {name: _declared(each, value[name]) for name, each in fields if name in value}
+            return {name: _declared_part(each, value[name]) for name, each in fields if name in value}
         case _:
             return value
 

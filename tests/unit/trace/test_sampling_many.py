@@ -15,7 +15,7 @@ import vesper as api
 from tests.unit.api.given import CLOCK, written
 from tests.unit.trace.test_sampling import DECISION, LINES, folder, load, stored, the_sampler
 from vesper.api import trace_sampling as sampled
-from vesper.api.batch_trace_sampling import drawn
+from vesper.api.batch_trace_sampling import draw_places
 from vesper.engines.registry import ENGINES
 from vesper.replay.rerun import replay
 from vesper.trace import drawing
@@ -195,7 +195,7 @@ def test_no_more_are_looked_at_than_there_is_room_for(folder: Path) -> None:
     assert node._entries is not None
     sampling = node._entries.sampling
     assert sampling is not None
-    found = drawn(sampling, 5000)
+    found = draw_places(sampling, 5000)
     assert len(found) == 1000
     assert sum(is_sampled for _, is_sampled in found) == 3
     assert found == sorted(found)
