@@ -27,7 +27,7 @@ from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.yaml_tree import Mapping as YamlMapping
 from vesper.language.syntax.yaml_tree import read_yaml
 from vesper.testing import NotRecorded, Recorder, Replay, ReplayMismatch, Stubs
-from vesper.testing.case_yaml import lines, spelled
+from vesper.testing.case_yaml import lines, to_yaml
 from vesper.values.json_value import Json, parse_json
 from vesper.values.model import plain, same
 from vesper.values.types import (
@@ -518,7 +518,7 @@ def values() -> Iterator[tuple[Type, Any]]:
 def test_what_is_written_is_read_back_as_the_very_same_value() -> None:
     count = 0
     for type_, value in values():
-        text = "\n".join(lines("value", spelled(type_, value), 4)) + "\n"
+        text = "\n".join(lines("value", to_yaml(type_, value), 4)) + "\n"
         bag = DiagnosticBag(SourceFile("x.yaml", text))
         tree = read_yaml(bag)
         assert isinstance(tree, YamlMapping), text

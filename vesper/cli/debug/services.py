@@ -13,8 +13,8 @@ from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.compiler import Compiled, compile_file
 from vesper.config.settings import find_config
 from vesper.debug.breakpoints import BadBreakpoint, parse_breakpoint
-from vesper.debug.captures import Armed, CapturesError
 from vesper.repository.locate import node_files
+from vesper.trace.armed_breakpoints import Armed, CapturesError
 from vesper.trace.expressions import BadExpression, Expressions
 
 _SHOWN = 20

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
-from vesper.api.problems import described
+from vesper.api.problems import describe_problems
 from vesper.cli.output.value_lines import value_lines
 from vesper.compiler import Compiled
 from vesper.engines.outcome import (
@@ -50,7 +50,7 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
             return render_excerpt(source, f"error: {phase} broken: `{clause.text}`", label, (), footer)
         case Failed(code, None, problems):
             lines = [f"error: {code}: the inputs do not fit {node.node_id}"]
-            return "\n".join([*lines, *(f"  {line}" for line in described(node, problems, inputs))])
+            return "\n".join([*lines, *(f"  {line}" for line in describe_problems(node, problems, inputs))])
         case Failed(code, at, _):
             assert at is not None
             place = node.expressions()[at].place

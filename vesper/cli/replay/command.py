@@ -25,7 +25,7 @@ from vesper.replay.fixing import NotApplied
 from vesper.replay.live import LiveHost
 from vesper.replay.rerun import Unrecorded
 from vesper.replay.session import Interrupted, Session, read_answers
-from vesper.replay.shell import Shell
+from vesper.replay.shell import Shell, ShellOptions
 from vesper.repository.locate import NodeNotFound, locate
 from vesper.trace.model import Trace
 from vesper.values.json_forms import forms_of_json
@@ -103,7 +103,7 @@ def command(
 
         shell = Shell(
             session, _read, click.echo if style == "text" else _nothing, node_file, replace_text,
-            reveals=reveal, is_live=live, asks_first=not yes,
+            ShellOptions(reveals=reveal, is_live=live, asks_first=not yes),
         )  # fmt: skip
         shell.opening()
         if is_batch:

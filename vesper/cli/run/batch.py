@@ -129,12 +129,12 @@ def _decimals(said: str | None, kind: str) -> Decimals:
 
 
 def _runner(node: Batch, asked: Asked, decimals: Decimals) -> Any:
-    from vesper.batch.files import parted_lines, with_kept
+    from vesper.batch.files import split_lines, with_kept
     from vesper.cli.run.command import read_start
 
     def run(source: Source, table: pa.Table, start: str) -> pa.Table:
         if source.form == "json" and asked.keep:
-            lines, kept = parted_lines(table, asked.keep)
+            lines, kept = split_lines(table, asked.keep)
             wanted = Wanted(asked.threads, (), decimals, form=source.form)
             return with_kept(kept, node.run(lines, wanted, read_start(start)))
         wanted = Wanted(asked.threads, asked.keep, decimals, form=source.form)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +35,7 @@ from vesper.migration.workers.child import Child, ChildDied, Restarts
 from vesper.migration.workers.execution import IsolatedExecution
 from vesper.migration.workers.worker_lease import Held, LoadError, Worker
 from vesper.migration.workers.worker_main import MAX_PROGRAMS
+from vesper.storage.after_fork import Order, register
 
 _log = logging.getLogger("vesper.migration")
 _HELLO_SECONDS = 20.0
@@ -229,7 +229,7 @@ def _at_exit() -> None:
         each.at_exit()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+register(order=Order.WORKERS, after_in_child=_after_fork)
 atexit.register(_at_exit)
 
 
