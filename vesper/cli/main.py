@@ -33,10 +33,11 @@ COMMANDS = {
     "status": "Say in which mode each node runs, and what it lacks until the next one.",
     "stubs": "Write type stubs, so that type checkers know the nodes.",
     "test": "Run the cases of nodes, and try their contracts on generated inputs.",
-    "trace": "Make a test of a trace.",
     "traces": "See what executions did, step by step.",
     "verify": "Show that the engines agree on a node.",
 }
+RENAMED = {"trace": "traces to-test"}
+"""Commands of earlier releases and their present spelling."""
 
 
 class LazyCommands(click.Group):
@@ -46,6 +47,8 @@ class LazyCommands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in RENAMED:
+            raise click.UsageError(f"`vesper {cmd_name}` was renamed; use `vesper {RENAMED[cmd_name]}`", ctx)
         if cmd_name not in COMMANDS:
             return None
         command = getattr(importlib.import_module(f"vesper.cli.{cmd_name}.command"), "command", None)

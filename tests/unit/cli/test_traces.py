@@ -283,27 +283,33 @@ def test_pruning_asks_and_leaves_the_journal_alone(place: Place) -> None:
     assert "it was never recorded, or it was pruned" in invoke("traces", "show", stored).stderr
 
 
+def test_the_former_command_names_its_replacement() -> None:
+    done = invoke("trace", "to-test", "01some")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "use `vesper traces to-test`" in done.stderr
+
+
 def test_a_trace_as_a_case_and_as_a_conformance_case(place: Place) -> None:
     execution = place.run(node_text(), "ann")
-    case = invoke("trace", "to-test", execution, "--name", "as it was").stdout
+    case = invoke("traces", "to-test", execution, "--name", "as it was").stdout
     assert "- name: as it was" in case
     assert "step: charge" in case
-    agreed = invoke("trace", "to-test", execution, "--as", "conformance").stdout
+    agreed = invoke("traces", "to-test", execution, "--as", "conformance").stdout
     assert '{"path":"charge","returns":{"dict":{"fee":{"decimal":"0.10"}' in agreed
     assert agreed.endswith("  engines: agree\n")
-    assert invoke("trace", "to-test", execution, "--as", "pytest").exit_code == 2
+    assert invoke("traces", "to-test", execution, "--as", "pytest").exit_code == 2
     for name in ("test_it.yaml", "test_it"):
-        assert invoke("trace", "to-test", execution, "--as", "pytest", "-o", name).exit_code == 2
+        assert invoke("traces", "to-test", execution, "--as", "pytest", "-o", name).exit_code == 2
     Path("test_it.py").write_text("# mine\n", encoding="utf-8")
-    refused = invoke("trace", "to-test", execution, "--as", "pytest", "-o", "test_it.py")
+    refused = invoke("traces", "to-test", execution, "--as", "pytest", "-o", "test_it.py")
     assert (refused.exit_code, "test_it.py is there already" in refused.stderr) == (1, True)
     assert not Path("test_it.yaml").exists(), "of two files both are written, or none"
     secret = place.run(node_text(sensitive=True), "ann")
-    assert "customer: xxx" in invoke("trace", "to-test", secret).stdout
-    assert invoke("trace", "to-test", secret, "--as", "conformance").exit_code == 1
-    assert invoke("trace", "to-test", place.in_doubt(node_text())).exit_code == 1
+    assert "customer: xxx" in invoke("traces", "to-test", secret).stdout
+    assert invoke("traces", "to-test", secret, "--as", "conformance").exit_code == 1
+    assert invoke("traces", "to-test", place.in_doubt(node_text())).exit_code == 1
     never = invoke("run", "payment_decision_v1", "--nodes", NODES, *ARGUMENTS, "--trace").stdout.split()[-1]
-    refused = invoke("trace", "to-test", never)
+    refused = invoke("traces", "to-test", never)
     assert "the inputs do not fit the node, so that it never began (amount: missing)" in refused.stderr
     assert place.charged == ["ann", "ann"]
 

@@ -296,7 +296,7 @@ def test_unknown_traces(trace: Trace) -> None:
 
 
 def test_a_trace_as_a_pytest(trace: Trace) -> None:
-    assert invoke("trace", "to-test", "./trace.json", "--as", "pytest", "-o", "tests/test_late.py").exit_code == 0
+    assert invoke("traces", "to-test", "./trace.json", "--as", "pytest", "-o", "tests/test_late.py").exit_code == 0
     text = Path("tests/test_late.py").read_text("utf-8")
     (name,) = [each for each in runpy.run_path("tests/test_late.py") if each.startswith("test_")]
     for engine in ENGINES:

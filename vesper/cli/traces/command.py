@@ -21,6 +21,7 @@ from vesper.cli.journal.open_journal import (
 from vesper.cli.journal.text import document, number, time_text
 from vesper.cli.traces.open_traces import the_nodes, the_traces
 from vesper.cli.traces.text import difference_lines, list_lines, show_json, show_lines, summary_json
+from vesper.cli.traces.to_test import to_test_command
 from vesper.cli.write_file import create_text
 from vesper.trace.difference import NODE, NOW, differences
 from vesper.trace.library import OUTCOMES, Filters
@@ -38,6 +39,9 @@ def command() -> None:
 
     Exit codes: 0 fine, 1 something is wrong, cannot be read, or two traces differ, 2 usage, 3 a bug in Vesper.
     """
+
+
+command.add_command(to_test_command)
 
 
 @command.command("list")

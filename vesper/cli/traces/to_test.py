@@ -1,4 +1,4 @@
-"""`vesper trace to-test`."""
+"""`vesper traces to-test`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ from vesper.cli.traces.open_traces import the_traces
 from vesper.cli.write_file import create_text
 
 
-@click.group("trace")
-def command() -> None:
-    """Make a test of a trace."""
-
-
-@command.command("to-test")
+@click.command("to-test")
 @click.argument("trace")
 @journal_options
 @click.option(
@@ -30,7 +25,7 @@ def command() -> None:
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A new file; else stdout.")
 @click.option("--name", metavar="TEXT", help="What the case is called.")
 @click.option("--reveal", is_flag=True, help="Write what a sensitive trace holds into a conformance case.")
-def to_test(
+def to_test_command(
     trace: str,
     config: Path | None,
     dsn: str | None,
