@@ -14,27 +14,11 @@ from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.language.diagnostics.render.concise import render_concise
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
-from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate, node_files
+from vesper.repository.locate import NodeNotFound, locate, node_files
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
     from vesper.engines.engine import Engine, Program
-
-nodes_option = click.option(
-    "--nodes",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path(FOLDER),
-    show_default=True,
-    envvar=FOLDER_VARIABLE,
-    show_envvar=True,
-    help="The folder in which NODE is looked for.",
-)
-
-
-no_cache_option = click.option(
-    "--no-cache", is_flag=True, envvar="VESPER_NO_CACHE", show_envvar=True, help="Check every node anew."
-)
 
 
 def find_node(wanted: str, root: Path) -> Path:
@@ -74,6 +58,18 @@ def load_or_exit(engine: Engine, compiled: Compiled) -> Program:
         return engine.load(compiled)
     except EngineUnavailable as problem:
         raise click.UsageError(f"engine {engine.name}: {problem}") from None
+
+
+def load_programs(compiled: Compiled, names: Iterable[str]) -> dict[str, Program]:
+    """Load the node on each engine; an unavailable engine ends the command."""
+    from vesper.engines.registry import ENGINES
+
+    return {name: load_or_exit(ENGINES[name], compiled) for name in names}
+
+
+def has_effects(compiled: Compiled) -> bool:
+    """Whether a run needs a Host: the node requests effects, or its runs are audited."""
+    return not compiled.node.is_pure() or compiled.node.grants.audit != "none"
 
 
 def print_diagnostics(source: SourceFile, diagnostics: Iterable[Diagnostic], style: str) -> None:

@@ -129,7 +129,7 @@ def test_a_node_that_never_ran(place: Place) -> None:
 def test_a_time_that_is_none(place: Place, since: str) -> None:
     done = invoke("journal", "list", "--since", since)
     assert done.exit_code == 2
-    assert "neither how long ago" in done.stderr
+    assert "neither a duration" in done.stderr
 
 
 # -- which journal, which execution ---------------------------------------------------------------
@@ -415,7 +415,7 @@ def test_without_settings_nothing_is_finished(place: Place, monkeypatch: pytest.
     execution = place.in_doubt(node_text())
     place.left(node_text())
     (place.folder / "vesper.toml").unlink()
-    monkeypatch.setattr("vesper.cli.journal.open_journal.find_config", lambda: None)  # whatever lies above the folder
+    monkeypatch.setattr("vesper.cli.settings.find_config", lambda: None)  # whatever lies above the folder
     dsn = ["--journal", "sqlite:journal.db"]
     for arguments in (["recover"], ["resolve", execution, "charge", "--not-done", "--why", "x"]):
         done = invoke("journal", *arguments, *dsn)

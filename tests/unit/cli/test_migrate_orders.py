@@ -263,7 +263,7 @@ def test_a_webhook_that_cannot_be_posted_to_stops_no_kill(told: Told, tmp_path: 
         (["kill", "fee", "--all", "--why", "x"], 2, "name a NODE, or say --all"),
         (["resume", "--all", "--epoch", "f", "--why", "x"], 2, "--epoch is of one node"),
         (["kill", "fe_v1", "--why", "x"], 1, "did you mean `fee_v1`?"),
-        (["kill", "fee", "--why", " "], 2, "'--why': write 1 to 2,000 printable signs"),
+        (["kill", "fee", "--why", " "], 2, "'--why': write 1 to 2,000 printable characters"),
         (["resume", "--all", "--why", "x"], 1, "nobody stopped all nodes"),
         (["promote", "fee", "--why", "x", "--store", "sqlite:none.db"], 1, "there is no store at"),
         (["history", "--epoch", "f"], 2, "--epoch is of one node"),

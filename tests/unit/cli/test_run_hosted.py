@@ -211,7 +211,7 @@ def test_every_limit_of_a_run_has_its_words(limit: str, said: str) -> None:
     "effect_class, said",
     [
         ("read", "interrupted before anything was changed"),
-        ("keyed", "has begun, and may have changed something. Do not begin it anew: `vesper journal recover` finishes"),
+        ("keyed", "has begun and may have performed effects. Do not start it again: `vesper journal recover` finishes"),
     ],
 )
 def test_somebody_who_interrupts_a_run_is_told_what_is_left_of_it(folder: Path, effect_class: str, said: str) -> None:

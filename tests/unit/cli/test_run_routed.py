@@ -143,4 +143,4 @@ def test_what_does_not_go_with_it_is_refused(option: tuple[str, ...]) -> None:
     asked = ("payment_decision", "--nodes", str(NODES), "--engine", "auto")
     done = invoke("run", *asked, *option)
     assert done.exit_code == 2
-    assert "name one engine, or `both`" in done.stderr or "--batch runs on the direct engine" in done.stderr
+    assert "name an engine, or `both`" in done.stderr or "--batch runs on the direct engine" in done.stderr

@@ -16,17 +16,9 @@ import click
 
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.journal.audit_file import AuditFile, event_json, export_audit
-from vesper.cli.journal.open_journal import (
-    clean_errors,
-    is_of_node,
-    journal_options,
-    limit_option,
-    settings_of,
-    since_option,
-    style_option,
-    the_journal,
-)
+from vesper.cli.journal.open_journal import clean_errors, is_of_node, settings_of, the_journal
 from vesper.cli.journal.text import document, number, table, time_text
+from vesper.cli.options import journal_options, limit_option, node_filter_option, since_option, style_option
 from vesper.cli.output.value_lines import value_lines
 from vesper.host.performers import Performers
 from vesper.journal.audit import AuditLog, verify_audit
@@ -50,7 +42,7 @@ def command() -> None:
 
 @command.command("list")
 @journal_options
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name for all its versions.")
+@node_filter_option
 @since_option
 @limit_option
 @style_option

@@ -21,8 +21,9 @@ from vesper.cli.bench.interpreter import this_interpreter
 from vesper.cli.bench.rounds import Timing, Way, interleaved, ratio, time_text
 from vesper.cli.exits import OUR_BUG, WRONG_INPUT
 from vesper.cli.journal.text import number, table
-from vesper.cli.load_node import compile_or_exit, find_node, load_or_exit, nodes_option
+from vesper.cli.load_node import compile_or_exit, find_node, load_or_exit
 from vesper.cli.number_ranges import FiniteRange
+from vesper.cli.options import nodes_option, style_option
 from vesper.cli.output.outcomes import json_text, json_value, one_line
 from vesper.compiler import Compiled
 from vesper.engines.compare import same_outcome
@@ -94,7 +95,7 @@ class Calls:
     help="How long to measure, all engines together; first calls are apart.",
 )
 @click.option("--no-first-call", "skips_first", is_flag=True, help="Start no new processes to time their first call.")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@style_option
 def command(
     node: str,
     root: Path,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesper.cli.exits import WRONG_INPUT
+from vesper.cli.options import config_option, style_option
 
 if TYPE_CHECKING:
     from vesper.config.result_cache import ResultSettings
@@ -25,12 +26,7 @@ _level = click.option(
     multiple=True,
     help="Only this level; may be given several times. Without it, all.",
 )
-_config = click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The vesper.toml with [cache.results]; the nearest upwards, unless said.",
-)
-_format = click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+_config = config_option("with [cache.results]")
 
 
 @click.group("cache")
@@ -46,7 +42,7 @@ def command() -> None:
 @command.command()
 @_level
 @_config
-@_format
+@style_option
 def stats(levels: tuple[str, ...], config: Path | None, style: str) -> None:
     """Entries, bytes, bounds, hits, misses and evictions of each level."""
     from vesper.api.caches import cache_stats
@@ -66,7 +62,7 @@ def stats(levels: tuple[str, ...], config: Path | None, style: str) -> None:
 @command.command()
 @_level
 @_config
-@_format
+@style_option
 def clear(levels: tuple[str, ...], config: Path | None, style: str) -> None:
     """Empty the caches. What other processes have in their memory stays there."""
     from vesper.api.caches import LEVELS, clear_caches
@@ -100,13 +96,7 @@ def _shown(key: str, value: Any) -> str:
 
 
 def _settings(config: Path | None) -> ResultSettings | None:
-    from vesper.config.settings import find_config, read_config
-    from vesper.effects.settings import ConfigError
+    from vesper.cli.settings import read_settings
 
-    found = config or find_config()
-    if found is None:
-        return None
-    try:
-        return read_config(found).results
-    except ConfigError as problem:
-        raise click.ClickException(str(problem)) from None
+    settings = read_settings(config)
+    return None if settings.path is None else settings.results

@@ -14,7 +14,8 @@ import click
 
 from vesper import __version__
 from vesper.cli.exits import FINE, WRONG_INPUT
-from vesper.cli.load_node import find_nodes, no_cache_option, nodes_option, print_diagnostics
+from vesper.cli.load_node import find_nodes, print_diagnostics
+from vesper.cli.options import format_option, no_cache_option, nodes_option
 from vesper.compiler.check_files import check_files
 from vesper.compiler.check_result import Checked
 from vesper.compiler.node_cache import NodeCache, cache_path
@@ -41,12 +42,11 @@ class _Found:
 @click.command("check")
 @click.argument("paths", nargs=-1)
 @nodes_option
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["full", "concise", "json", "sarif"]),
-    default="full",
-    show_default=True,
+@format_option(
+    "full",
+    "concise",
+    "json",
+    "sarif",
     help="For people, for a log, for a program, or for a code host. The last two go to standard output.",
 )
 @click.option("--fix", is_flag=True, help="Repair what can only be meant in one way, then check again.")

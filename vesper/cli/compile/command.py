@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from vesper.cli.exits import FINE, WRONG_INPUT
-from vesper.cli.load_node import compile_or_exit, find_node, nodes_option
+from vesper.cli.load_node import compile_or_exit, find_node
+from vesper.cli.options import nodes_option
 from vesper.cli.write_file import create_text, replace_text
 from vesper.compiler import Compiled
 from vesper.compiler.generated import State, is_generated, module_text, read_text, refresh_command, state_of

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from vesper.cli.exits import FINE, WRONG_INPUT
+from vesper.cli.settings import settings_folder
 from vesper.compiler import Compiled, compile_file
-from vesper.config.settings import find_config
 from vesper.debug.breakpoints import BadBreakpoint, parse_breakpoint
 from vesper.debug.captures import Armed, CapturesError
 from vesper.repository.locate import node_files
@@ -22,8 +22,7 @@ _SHOWN = 20
 
 def watch_services(config: Path | None, root: Path, break_on: tuple[str, ...], is_listed: bool, clear: bool) -> int:
     """Sets, lists or clears them. Services see a change within a second, and never stop for one."""
-    found = config or find_config()
-    armed = Armed(Path.cwd() if found is None else found.resolve().parent)
+    armed = Armed(settings_folder(config))
     try:
         if clear:
             armed.clear()

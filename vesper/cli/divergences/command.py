@@ -21,25 +21,23 @@ from vesper.cli.divergences.text import (
     shrunk_json,
     shrunk_lines,
 )
-from vesper.cli.journal.open_journal import by_option, style_option, the_journal, this_user
+from vesper.cli.journal.open_journal import the_journal, this_user
 from vesper.cli.journal.text import document, number
-from vesper.cli.load_node import compile_or_exit, find_node, load_or_exit, nodes_option
+from vesper.cli.load_node import compile_or_exit, find_node, load_or_exit
 from vesper.cli.migrate.open_store import (
     NOTHING_YET,
     Opened,
-    epoch_option,
     found_and_untold,
     missing_file,
     now_us,
     short_epoch,
     store_dsn,
-    store_options,
     the_key,
     the_keys,
     the_store,
-    why_option,
 )
 from vesper.cli.number_ranges import FiniteRange
+from vesper.cli.options import by_option, epoch_option, nodes_option, store_options, style_option, why_option
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.control.state import Close, Refused, State

@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.load_node import find_nodes, nodes_option, print_diagnostics
+from vesper.cli.load_node import find_nodes, print_diagnostics
+from vesper.cli.options import nodes_option
 from vesper.cli.write_file import replace_text
 from vesper.compiler.reading import MAX_BYTES, NotText, read_bytes, text_of
 from vesper.language.diagnostics.diagnostic import DiagnosticBag

@@ -9,19 +9,13 @@ from pathlib import Path
 
 import click
 
+from vesper.cli.engine_names import EngineChoice
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.journal.open_journal import (
-    by_option,
     check_there,
     clean_errors,
-    journal_options,
-    limit_option,
     missing_file,
-    read_age,
-    read_words,
     settings_of,
-    since_option,
-    style_option,
     the_execution,
     the_journal,
     the_nodes,
@@ -38,6 +32,18 @@ from vesper.cli.journal.text import (
     summary_json,
     time_text,
     words,
+)
+from vesper.cli.options import (
+    by_option,
+    journal_options,
+    limit_option,
+    node_filter_option,
+    older_than_option,
+    read_words,
+    reveal_option,
+    since_option,
+    style_option,
+    yes_option,
 )
 from vesper.effects.settings import ConfigError
 from vesper.journal.entry import AuditEvent
@@ -68,7 +74,7 @@ def command() -> None:
 @click.option(
     "--status", type=click.Choice([each.value for each in Status]), help="Only those that are running, in doubt, ended."
 )
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name for all its versions.")
+@node_filter_option
 @since_option
 @limit_option
 @style_option
@@ -133,7 +139,7 @@ def _counted(count: int) -> str:
 @click.argument("execution")
 @journal_options
 @style_option
-@click.option("--reveal", is_flag=True, help="Show what a sensitive execution holds.")
+@reveal_option
 def show_command(execution: str, config: Path | None, dsn: str | None, style: str, reveal: bool) -> None:
     """Show an execution: every request, what came of it, and what was decided on the way."""
     with the_journal(config, dsn) as journal:
@@ -236,9 +242,7 @@ def resolve_command(
 
 @command.command("recover")
 @journal_options
-@click.option(
-    "--engine", type=click.Choice(["python", "interp", "jit"]), help="Where to run them; as begun, unless said."
-)
+@click.option("--engine", type=EngineChoice(), help="Engine to finish them on; by default the one they began on.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many.")
 def recover_command(config: Path | None, dsn: str | None, engine: str | None, limit: int) -> None:
     """Finish the executions that a process left when it died: one line each.
@@ -291,16 +295,9 @@ def recover_command(config: Path | None, dsn: str | None, engine: str | None, li
 
 @command.command("prune")
 @journal_options
-@click.option(
-    "--older-than",
-    "seconds",
-    required=True,
-    metavar="AGE",
-    callback=read_age,
-    help="Those that ended so long ago, such as 30d.",
-)
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name for all its versions.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@older_than_option("Executions that ended so long ago")
+@node_filter_option
+@yes_option
 @by_option
 def prune_command(
     config: Path | None, dsn: str | None, seconds: float, node: str | None, yes: bool, by: str | None
@@ -325,7 +322,7 @@ def prune_command(
 @command.command("erase")
 @click.argument("execution")
 @journal_options
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @by_option
 def erase_command(execution: str, config: Path | None, dsn: str | None, yes: bool, by: str | None) -> None:
     """Delete the key of a sensitive execution: what it held cannot be read again, by anybody.

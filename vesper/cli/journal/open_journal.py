@@ -4,53 +4,26 @@ them as a message and exit code 1."""
 from __future__ import annotations
 
 import getpass
-import re
 import socket
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
-from vesper.config.settings import Config, default_config, find_config, read_config
+from vesper.cli.settings import read_settings
+from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
 from vesper.host.performers import Performers
 from vesper.journal.journal import Journal, JournalError
 from vesper.language.diagnostics.suggest import did_you_mean, suggestions
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
-from vesper.values.problem import ValueProblem
-from vesper.values.times import parse_timestamp
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(ms|s|m|h|d)", re.ASCII)
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_LONGEST = 1000 * 365 * 86_400.0
 _MOST_SHOWN = 10
-_MOST_TEXT = 2_000
-
-
-def journal_options(command: _Command) -> _Command:
-    """`--config` and `--journal`."""
-    for option in (
-        click.option(
-            "--journal", "dsn", metavar="DSN", help="Another journal than that of the settings: `sqlite:PATH`, …"
-        ),
-        click.option(
-            "--config",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="The vesper.toml; the nearest upwards, unless said.",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 @contextmanager
@@ -64,9 +37,7 @@ def clean_errors() -> Iterator[None]:
 
 def settings_of(config: Path | None, dsn: str | None) -> Config:
     """The settings, with the journal that was named on the command line: a relative path is relative to here."""
-    found = config or find_config()
-    with clean_errors():
-        settings = default_config(Path.cwd()) if found is None else read_config(found)
+    settings = read_settings(config)
     secrets = settings.parts.secrets
     names_code = bool(settings.modules) or (secrets is not None and secrets.function is not None)
     if names_code and str(settings.folder) not in sys.path:
@@ -153,50 +124,6 @@ def is_of_node(node_id: str, wanted: str) -> bool:
     return node_id == wanted or (parts is not None and parts[0] == wanted)
 
 
-# -- options --------------------------------------------------------------------------------------
-
-
-def seconds_of(text: str) -> float | None:
-    """A length of time such as `30d`; None for what is none."""
-    found = _DURATION.fullmatch(text)
-    seconds = None if found is None else float(found[1]) * _SECONDS[found[2]]
-    return None if seconds is None or seconds > _LONGEST else seconds
-
-
-def read_since(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
-    """`--since`: so long ago, or a moment; in microseconds since 1970."""
-    if text is None:
-        return None
-    seconds = seconds_of(text)
-    if seconds is not None:
-        return time.time_ns() // 1000 - int(seconds * 1_000_000)
-    try:
-        moment = parse_timestamp(f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text)
-    except ValueProblem:
-        raise click.BadParameter(
-            f"`{printable(text[:40])}` is neither how long ago (`30m`, `2h`, `7d`) nor a moment (`2026-11-15`, "
-            "`2026-11-15T12:00:00Z`)"
-        ) from None
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000 + moment.microsecond
-
-
-def read_age(_context: click.Context, _parameter: click.Parameter, text: str) -> float:
-    """`--older-than`, in seconds."""
-    seconds = seconds_of(text)
-    if seconds is None:
-        raise click.BadParameter(f"`{printable(text[:40])}` is no length of time: write `12h` or `30d`")
-    return seconds
-
-
-def read_words(_context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    """`--why` and `--by`: a text that goes into the journal."""
-    if text is None:
-        return None
-    if not text.strip() or len(text) > _MOST_TEXT or not text.replace("\n", " ").isprintable():
-        raise click.BadParameter(f"write 1 to {_MOST_TEXT:,} printable signs", param=parameter)
-    return text.strip()
-
-
 def this_user() -> str:
     """Who sits here, for what is written about who did something."""
     try:
@@ -204,17 +131,3 @@ def this_user() -> str:
     except (OSError, KeyError):  # a process whose user has no name, as in many containers
         raise click.UsageError("the system does not say who you are: say it with --by") from None
     return f"{name}@{socket.gethostname()}"
-
-
-since_option = click.option(
-    "--since",
-    "since_us",
-    metavar="WHEN",
-    callback=read_since,
-    help="Only those since then: `2h` ago, or a moment such as 2026-11-15T12:00:00Z.",
-)
-limit_option = click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="The newest so many."
-)
-style_option = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-by_option = click.option("--by", metavar="NAME", callback=read_words, help="Who says so; the user here, unless said.")

@@ -19,6 +19,7 @@ from vesper.cli.migrate.history import history_command
 from vesper.cli.migrate.plot import plot_command
 from vesper.cli.migrate.prune import prune_command
 from vesper.cli.number_ranges import FiniteRange
+from vesper.cli.options import style_option
 from vesper.cli.output.outcomes import json_text
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.simulate import Result, Run, Scenario, Tally, simulate_all
@@ -83,7 +84,7 @@ for each in (*ORDERS, fill_command, history_command, plot_command, prune_command
 )
 @click.option("--first-seed", type=click.IntRange(0, 10**12), default=0, show_default=True, help="Where seeds begin.")
 @click.option("--jobs", type=click.IntRange(1, 256), help="Processes to share the work. All processors, unless said.")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@style_option
 def simulate_command(
     fault_rate: float,
     requests: int,

@@ -13,22 +13,20 @@ from typing import Any
 
 import click
 
-from vesper.cli.journal.open_journal import by_option, style_option, this_user
+from vesper.cli.journal.open_journal import this_user
 from vesper.cli.journal.text import document, time_text
 from vesper.cli.migrate.open_store import (
     Opened,
     StoreTrouble,
-    epoch_option,
     now_us,
     read_length,
     short_epoch,
     store_dsn,
-    store_options,
     the_key,
     the_keys,
     the_store,
-    why_option,
 )
+from vesper.cli.options import by_option, epoch_option, store_options, style_option, why_option
 from vesper.effects.settings import ConfigError
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.state import (

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesper.cli.exits import OUR_BUG
-from vesper.cli.journal.open_journal import style_option
 from vesper.cli.journal.text import document, number
-from vesper.cli.load_node import compile_or_exit, find_node, nodes_option
-from vesper.cli.migrate.open_store import Opened, now_us, store_options, the_store
+from vesper.cli.load_node import compile_or_exit, find_node
+from vesper.cli.migrate.open_store import Opened, now_us, the_store
 from vesper.cli.number_ranges import FiniteRange
+from vesper.cli.options import nodes_option, store_options, style_option
 from vesper.cli.status.text import path_lack
 from vesper.journal.errors import JournalError
 from vesper.journal.owner import this_owner

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from vesper.cli.journal.open_journal import since_option, style_option
 from vesper.cli.journal.text import document, number, time_text
-from vesper.cli.migrate.open_store import epoch_option, short_epoch, store_options, the_key, the_keys, the_store
+from vesper.cli.migrate.open_store import short_epoch, the_key, the_keys, the_store
+from vesper.cli.options import epoch_option, since_option, store_options, style_option
 from vesper.migration.stores.ledger import verify_history
 from vesper.migration.stores.store import WHOLE, Line, NodeKey, Store, keys_of
 from vesper.values.model import printable

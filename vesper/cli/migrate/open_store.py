@@ -4,17 +4,17 @@ a message and exit code 1."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
-from vesper.cli.journal.open_journal import is_of_node, read_words, seconds_of
+from vesper.cli.journal.open_journal import is_of_node
+from vesper.cli.options import parse_duration
+from vesper.cli.settings import printable_lines, read_settings, settings_folder
 from vesper.config.migration import MigrationSettings
-from vesper.config.settings import Config, default_config, find_config, read_config
 from vesper.effects.settings import ConfigError, close_to
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.migration.control.modes import THRESHOLDS, Mode
@@ -26,39 +26,12 @@ from vesper.migration.stores.store import WHOLE, NodeKey, Store, StoreError, key
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHORT = 12
 """Signs of an epoch that are shown."""
 NOTHING_YET = (
     "nothing has been routed yet: {}. A node is routed where it is loaded with "
     '`vesper.load(NAME, engine="auto")` and called'
 )
-
-
-def store_options(command: _Command) -> _Command:
-    """`--config` and `--store`."""
-    for option in (
-        click.option("--store", "dsn", metavar="DSN", help="Another store than that of the settings: `sqlite:PATH`, …"),
-        click.option(
-            "--config",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="The vesper.toml; the nearest upwards, unless said.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-epoch_option = click.option(
-    "--epoch", metavar="HASH", help="Another epoch than the newest: as much of its beginning as is unique."
-)
-
-
-def why_option(is_required: bool) -> Callable[[_Command], _Command]:
-    needed = "; needed" if is_required else ""
-    return click.option(
-        "--why", required=is_required, metavar="TEXT", callback=read_words, help=f"Kept in the history{needed}."
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +87,9 @@ def clean_errors() -> Iterator[None]:
         raise click.ClickException(f"the store holds a state that cannot be read: {printable(str(problem))}") from None
 
 
-def printable_lines(text: str) -> str:
-    return "\n".join(map(printable, text.splitlines()))
-
-
 def store_dsn(config: Path | None, dsn: str | None) -> tuple[str, MigrationSettings]:
     """The DSN of the store, with a path from here where it was named on the command line; and the settings."""
-    found = config or find_config()
-    with clean_errors():
-        settings: Config = default_config(Path.cwd()) if found is None else read_config(found)
+    settings = read_settings(config)
     if dsn is None:
         return settings.migrating().store, settings.migrating()
     if not dsn.isprintable():
@@ -138,8 +105,7 @@ def found_and_untold(config: Path | None, dsn: str | None) -> list[str]:
     here knows which those are."""
     if dsn is not None:
         return []
-    found = config or find_config()
-    return untold((Path.cwd() if found is None else found.parent) / ".vesper" / "migration")
+    return untold(settings_folder(config) / ".vesper" / "migration")
 
 
 def missing_file(dsn: str) -> Path | None:
@@ -227,7 +193,7 @@ def now_us() -> int:
 
 def read_length(_context: click.Context, _parameter: click.Parameter, text: str) -> int:
     """`--for`, in microseconds."""
-    seconds = seconds_of(text)
+    seconds = parse_duration(text)
     if seconds is None or not 0 < seconds * 1_000_000 <= MAX_PIN_US:
         raise click.BadParameter(
             f"`{printable(text[:40])}` is no length of time up to 366 days: write `90m`, `12h` or `7d`"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal.open_journal import style_option
 from vesper.cli.journal.text import document, number
-from vesper.cli.migrate.open_store import epoch_option, now_us, store_options, the_key, the_store
+from vesper.cli.migrate.open_store import now_us, the_key, the_store
+from vesper.cli.options import epoch_option, store_options, style_option
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.series import read_series
 from vesper.values.model import printable

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal.open_journal import by_option, seconds_of, style_option, this_user
+from vesper.cli.journal.open_journal import this_user
 from vesper.cli.journal.text import document, number, time_text, took_text
-from vesper.cli.migrate.open_store import now_us, short_epoch, store_options, the_keys, the_store, why_option
+from vesper.cli.migrate.open_store import now_us, short_epoch, the_keys, the_store
+from vesper.cli.options import by_option, parse_duration, store_options, style_option, why_option
 from vesper.migration.control.state import Forget
 from vesper.migration.stores.pruning import DAY_US, KEPT, Old, old_epochs, prune
 from vesper.values.model import printable
@@ -21,7 +22,7 @@ def _read_age(_context: click.Context, _parameter: click.Parameter, text: str | 
     """`--older-than`, in microseconds."""
     if text is None:
         return None
-    seconds = seconds_of(text)
+    seconds = parse_duration(text)
     if seconds is None or seconds > _MOST_DAYS * 86_400:
         raise click.BadParameter(
             f"`{printable(text[:40])}` is no length of time up to {_MOST_DAYS} days: write `0s`, `12h` or `30d`"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.load_node import nodes_option
+from vesper.cli.options import nodes_option
 from vesper.cli.write_file import create_text
 from vesper.repository.locate import SUFFIX, node_files, versions
 from vesper.repository.starter import STARTERS, starter, under_id

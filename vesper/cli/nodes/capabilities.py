@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from vesper.cli.settings import read_settings
 from vesper.config.grants import Grant, Judgement
-from vesper.config.settings import Config, find_config, read_config
+from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
 from vesper.host.performers import Performers
 from vesper.host.permissions import judged, needed
@@ -57,12 +58,7 @@ class Report:
 
 def report(nodes: Mapping[str, Node | None], wanted: Sequence[str], config: Path | None) -> Report:
     """Judges the nodes that are wanted, all where none is named."""
-    settings = config or find_config()
-    try:
-        read = None if settings is None else read_config(settings)
-    except ConfigError as problem:
-        raise click.ClickException(str(problem)) from None
-    grants = () if read is None else read.grants
+    settings = read_settings(config)
     found: dict[str, _May | str] = {}
     for name in _chosen(nodes, wanted):
         node = nodes[name]
@@ -75,11 +71,11 @@ def report(nodes: Mapping[str, Node | None], wanted: Sequence[str], config: Path
         except MachineConflict as problem:
             found[name] = f"cannot run: {problem}"
             continue
-        said = judged(whole.node, plans, grants)
-        is_granted = read is not None and all(each.is_allowed for each in said.values())
-        missing = _missing(read, plans, name) if read is not None and is_granted else None
+        said = judged(whole.node, plans, settings.grants)
+        is_granted = settings.path is not None and all(each.is_allowed for each in said.values())
+        missing = _missing(settings, plans, name) if is_granted else None
         found[name] = _May(whole.node, needed(whole.node, plans), said, missing)
-    return Report(found, grants, settings, tuple(nodes))
+    return Report(found, settings.grants, settings.path, tuple(nodes))
 
 
 def _missing(settings: Config, plans: Plans, node_id: str) -> str | None:

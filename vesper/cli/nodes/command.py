@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesper.cli.load_node import compile_or_exit, find_node, find_nodes, no_cache_option, nodes_option
+from vesper.cli.load_node import compile_or_exit, find_node, find_nodes
+from vesper.cli.options import config_option, format_option, no_cache_option, nodes_option, style_option
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
@@ -88,7 +89,7 @@ def _nodes(root: Path, no_cache: bool) -> dict[str, Node | None]:
 @command.command("list")
 @nodes_option
 @no_cache_option
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@style_option
 def list_command(root: Path, no_cache: bool, style: str) -> None:
     """List every node: what it is for, what goes in, what comes out."""
     listed = _all(root, no_cache)
@@ -126,7 +127,7 @@ def _listed_json(each: _Listed) -> dict[str, Any]:
 @command.command("show")
 @click.argument("node")
 @nodes_option
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@style_option
 def show_command(node: str, root: Path, style: str) -> None:
     """Show a node in full: its interface, contracts, steps and cases, its hashes and what it is made of."""
     path = find_node(node, root)
@@ -219,7 +220,7 @@ def _section(title: str, rows: Sequence[tuple[str, ...]]) -> list[str]:
 @command.command("graph")
 @nodes_option
 @no_cache_option
-@click.option("--format", "style", type=click.Choice(["text", "dot", "json"]), default="text", show_default=True)
+@format_option("text", "dot", "json")
 def graph_command(root: Path, no_cache: bool, style: str) -> None:
     """Show which nodes depend on which."""
     from vesper.repository.describe import dependencies
@@ -247,12 +248,8 @@ def graph_command(root: Path, no_cache: bool, style: str) -> None:
 @command.command("capabilities")
 @nodes_option
 @no_cache_option
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The vesper.toml that grants; the nearest upwards, unless said.",
-)
+@style_option
+@config_option("with the grants")
 @click.argument("names", nargs=-1, metavar="[NODE]...")
 def capabilities_command(root: Path, no_cache: bool, style: str, config: Path | None, names: tuple[str, ...]) -> None:
     """Show what each NODE must be granted to run, which of its steps need it, and whether it is granted here.

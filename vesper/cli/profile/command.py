@@ -11,10 +11,11 @@ from typing import TextIO
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.journal.open_journal import is_of_node, settings_of, style_option
+from vesper.cli.journal.open_journal import is_of_node, settings_of
 from vesper.cli.journal.text import document, table
-from vesper.cli.load_node import compile_or_exit, find_node, nodes_option
-from vesper.cli.run.command import print_refusal, read_inputs, read_start
+from vesper.cli.load_node import compile_or_exit, find_node
+from vesper.cli.options import config_option, input_options, nodes_option, now_option, style_option
+from vesper.cli.run.inputs import print_refusal, read_inputs, read_start
 from vesper.cli.traces.open_traces import clean_trace_errors, traces_of
 from vesper.compiler import Compiled, compile_file
 from vesper.debug.responses import Book, CaseAnswers, Defaults, plain_path
@@ -39,20 +40,13 @@ from vesper.values.model import plain
 @click.command("profile")
 @click.argument("node")
 @nodes_option
-@click.option("--input", "-i", "pairs", multiple=True, metavar="NAME=VALUE", help="An input; give one for each.")
-@click.option("--json", "json_file", type=click.File(encoding="utf-8"), help="All inputs as a JSON object; - is stdin.")
-@click.option(
-    "--now", "start", metavar="TIMESTAMP", help="When the execution starts; as the case says, or now, unless said."
-)
+@input_options
+@now_option("the start of the case, or now,")
 @click.option(
     "--case", "case_name", metavar="NAME", help="One of the node's cases; the first, where no input is given."
 )
 @click.option("--trace", "trace_id", metavar="TRACE", help="Inputs and answers of a trace.")
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The vesper.toml, for --trace; the nearest upwards, unless said.",
-)
+@config_option("for --trace")
 @style_option
 def command(
     node: str,

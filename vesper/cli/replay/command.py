@@ -12,14 +12,14 @@ from typing import TextIO
 
 import click
 
+from vesper.cli.engine_names import EngineChoice
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.journal.open_journal import journal_options, settings_of, style_option
+from vesper.cli.journal.open_journal import settings_of
 from vesper.cli.journal.text import document
-from vesper.cli.load_node import nodes_option
+from vesper.cli.options import journal_options, nodes_option, reveal_option, style_option, yes_option
 from vesper.cli.traces.open_traces import clean_trace_errors, traces_of
 from vesper.cli.traces.text import show_json
 from vesper.cli.write_file import replace_text
-from vesper.engines.registry import ENGINES
 from vesper.replay.changes import NotChanged, SourceChange, read_setting, the_step
 from vesper.replay.fixing import NotApplied
 from vesper.replay.live import LiveHost
@@ -36,7 +36,7 @@ from vesper.values.json_mistake import JsonMistake, place_at
 @click.argument("trace")
 @journal_options
 @nodes_option
-@click.option("--engine", type=click.Choice([*ENGINES]), help="Where to replay it; as it was recorded, unless said.")
+@click.option("--engine", type=EngineChoice(), help="Engine to replay on; by default the recorded one.")
 @click.option("--from", "from_step", metavar="STEP", help="Run again from this step, and ask nothing.")
 @click.option(
     "--set",
@@ -53,8 +53,8 @@ from vesper.values.json_mistake import JsonMistake, place_at
 @click.option("--live", is_flag=True, help="Perform what the trace has no answer for. Asks first; new keys.")
 @click.option("--apply", "applies", is_flag=True, help="Write what --set changed into the node, after the corpus.")
 @click.option("--save", is_flag=True, help="Keep what was run again as a trace.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--reveal", is_flag=True, help="Show what a sensitive trace holds.")
+@yes_option
+@reveal_option
 @style_option
 def command(
     trace: str,

@@ -12,22 +12,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vesper.cli.journal.open_journal import style_option
 from vesper.cli.journal.text import document
-from vesper.cli.load_node import nodes_option
 from vesper.cli.migrate.open_store import (
     NOTHING_YET,
     Opened,
-    epoch_option,
     found_and_untold,
     missing_file,
     now_us,
     store_dsn,
-    store_options,
     the_key,
     the_keys,
     the_store,
 )
+from vesper.cli.options import epoch_option, nodes_option, store_options, style_option
 from vesper.cli.status.text import Detail, detail_json, detail_lines, head_lines, overview_json, overview_lines
 from vesper.config.migration import MigrationSettings, Tolerance
 from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths

@@ -9,7 +9,8 @@ import click
 
 from vesper.api.stubs import differences, is_ours, stubs
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.load_node import compile_or_exit, find_nodes, nodes_option
+from vesper.cli.load_node import compile_or_exit, find_nodes
+from vesper.cli.options import nodes_option
 from vesper.language.ir.nodes import Node
 
 

@@ -11,14 +11,16 @@ from typing import Any, Self
 
 import click
 
+from vesper.cli.engine_names import EngineChoice
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.load_node import find_nodes, nodes_option, print_diagnostics
+from vesper.cli.load_node import find_nodes, print_diagnostics
+from vesper.cli.options import format_option, nodes_option
 from vesper.cli.output.outcomes import json_text, json_value, outcome_json
 from vesper.cli.test.failure_text import case_failure_text, expected_text, notes, property_failure_text
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
 from vesper.engines.engine import Engine, EngineUnavailable
-from vesper.engines.registry import ENGINES, PAIR, REFERENCE
+from vesper.engines.registry import ENGINES, NAMES, PAIR, REFERENCE
 from vesper.language.check.cases import Case
 from vesper.values.model import printable
 from vesper.verify.node_tests import CaseResult, NodeResult, NodeTester, PropertyFailure, PropertyReport
@@ -46,10 +48,10 @@ class _Run:
 @nodes_option
 @click.option(
     "--engine",
-    type=click.Choice([*ENGINES, "both"]),
+    type=EngineChoice(NAMES, "both"),
     default=REFERENCE,
     show_default=True,
-    help="Where to run them; on `both` the engines must agree, too.",
+    help="Engine of the tests; `both` also requires that the engines agree.",
 )
 @click.option("-k", "wanted", metavar="NAME", help="Only tests with NAME in `node_id::name of the case`.")
 @click.option(
@@ -62,7 +64,7 @@ class _Run:
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same inputs.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first test that fails.")
 @click.option("--require-cases", is_flag=True, help="A node without cases fails.")
-@click.option("--format", "style", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True)
+@format_option("text", "json", "junit")
 def command(
     paths: tuple[str, ...],
     root: Path,

@@ -9,16 +9,21 @@ from pathlib import Path
 import click
 
 from vesper import __version__
+from vesper.cli.engine_names import EngineChoice
 from vesper.cli.exits import FINE, WRONG_INPUT
-from vesper.cli.journal.open_journal import (
+from vesper.cli.journal.text import document, number, time_text
+from vesper.cli.options import (
+    format_option,
     journal_options,
     limit_option,
-    read_age,
+    node_filter_option,
+    older_than_option,
     read_since,
+    reveal_option,
     since_option,
     style_option,
+    yes_option,
 )
-from vesper.cli.journal.text import document, number, time_text
 from vesper.cli.traces.open_traces import the_nodes, the_traces
 from vesper.cli.traces.text import difference_lines, list_lines, show_json, show_lines, summary_json
 from vesper.cli.traces.to_test import to_test_command
@@ -26,8 +31,6 @@ from vesper.cli.write_file import create_text
 from vesper.trace.difference import NODE, NOW, differences
 from vesper.trace.library import OUTCOMES, Filters
 from vesper.trace.model import Trace
-
-reveal_option = click.option("--reveal", is_flag=True, help="Show what a sensitive trace holds.")
 
 
 @click.group("traces")
@@ -46,7 +49,7 @@ command.add_command(to_test_command)
 
 @command.command("list")
 @journal_options
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name for all its versions.")
+@node_filter_option
 @since_option
 @click.option("--until", "until_us", metavar="WHEN", callback=read_since, help="Only those before then.")
 @click.option("--outcome", metavar="KIND", help=f"Only those that ended so: {', '.join(OUTCOMES)}, or an error code.")
@@ -92,9 +95,7 @@ def list_command(
 @journal_options
 @style_option
 @reveal_option
-@click.option(
-    "--engine", type=click.Choice(["python", "interp", "jit"]), help="Where a journalled one is run once more."
-)
+@click.option("--engine", type=EngineChoice(), help="Engine that reruns a journalled execution.")
 def show_command(
     trace: str, config: Path | None, dsn: str | None, style: str, reveal: bool, engine: str | None
 ) -> None:
@@ -113,14 +114,7 @@ def show_command(
 @command.command("export")
 @click.argument("traces_wanted", metavar="TRACE…", nargs=-1, required=True)
 @journal_options
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["trace", "otlp"]),
-    default="trace",
-    show_default=True,
-    help="A file that replays anywhere, or spans for OpenTelemetry.",
-)
+@format_option("trace", "otlp", help="A file that can be replayed anywhere, or spans for OpenTelemetry.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write a new file; else stdout.")
 @click.option("--reveal", is_flag=True, help="Export a sensitive trace as it is: the file is not sealed.")
 def export_command(
@@ -200,11 +194,9 @@ def diff_command(left: str, right: str, config: Path | None, dsn: str | None, st
 
 @command.command("prune")
 @journal_options
-@click.option(
-    "--older-than", "seconds", required=True, metavar="AGE", callback=read_age, help="Those that began so long ago."
-)
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name for all its versions.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@older_than_option("Traces that began so long ago")
+@node_filter_option
+@yes_option
 def prune_command(config: Path | None, dsn: str | None, seconds: float, node: str | None, yes: bool) -> None:
     """Delete stored traces. Those of journalled executions go with the journal: `vesper journal prune`."""
     before_us = time.time_ns() // 1000 - int(seconds * 1_000_000)

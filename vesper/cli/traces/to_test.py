@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal.open_journal import journal_options
+from vesper.cli.options import journal_options
 from vesper.cli.traces.open_traces import the_traces
 from vesper.cli.write_file import create_text
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.load_node import find_nodes, nodes_option, print_diagnostics
+from vesper.cli.load_node import find_nodes, print_diagnostics
 from vesper.cli.number_ranges import FiniteRange
+from vesper.cli.options import format_option, nodes_option
 from vesper.cli.output.outcomes import json_text
 from vesper.cli.verify.reports import Found, Verified, verify_json, verify_junit, verify_sarif
 from vesper.cli.verify.text import (
@@ -72,12 +73,11 @@ _MAX_EXAMPLES = 10_000
     metavar="MODULE:FUNCTION",
     help="Compare one pure node with a Python function of yours, called with the inputs as keyword arguments.",
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "junit", "sarif"]),
-    default="text",
-    show_default=True,
+@format_option(
+    "text",
+    "json",
+    "junit",
+    "sarif",
     help="For people, for a program, for a CI server, or for a code host. All but the first go to standard output.",
 )
 @click.option(
