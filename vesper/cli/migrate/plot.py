@@ -46,13 +46,13 @@ def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, ep
     if series is None:
         raise click.ClickException(f"nothing was written of {printable(key.node)} yet: there is nothing to draw")
     if path.suffix == ".svg":
-        from vesper.cli.migrate.plot_svg import svg
+        from vesper.cli.migrate.plot_svg import draw_svg
 
-        picture = svg(series).encode()
+        picture = draw_svg(series).encode()
     else:
-        from vesper.cli.migrate.plot_png import png
+        from vesper.cli.migrate.plot_png import draw_png
 
-        picture = png(series)
+        picture = draw_png(series)
     try:
         path.write_bytes(picture)
     except OSError as problem:
