@@ -137,7 +137,7 @@ def test_a_history_that_cannot_be_read_is_not_drawn(told: Told, tmp_path: Path) 
 @pytest.mark.parametrize(
     "arguments, code, said",
     [
-        (["fee", "-o", "fee.gif"], 2, "a picture ends with .svg or .png, and fee.gif does not"),
+        (["fee", "-o", "fee.gif"], 2, "-o fee.gif: the file name must end with .svg or .png"),
         (["fee", "-o", "none/fee.svg"], 1, "none/fee.svg cannot be written: No such file or directory"),
         (["feee_v1", "-o", "fee.svg"], 1, "did you mean `fee_v1`?"),
         (["fee"], 2, "Missing option '-o'"),

@@ -34,7 +34,7 @@ def command(**given: Any) -> None:
     NODE it applies to all nodes of running services: they do not stop, they keep a trace of each matching run (`vesper
     traces list`).
 
-    Exit codes: 0 fine, 1 the inputs or a breakpoint are wrong, 2 usage, 3 the engines differ.
+    Exit codes: 0 success, 1 the inputs or a breakpoint are wrong, 2 usage, 3 the engines differ.
     """
     options = DebugOptions(**given)
     check_combination(options)

@@ -1,5 +1,4 @@
-"""What the commands about the journal share: which journal, which execution, which time; and every problem with one of
-them as a message and exit code 1."""
+"""Opens the journal of a command, and finds executions and nodes in it. Problems end the command with code 1."""
 
 from __future__ import annotations
 
@@ -23,32 +22,31 @@ from vesper.language.diagnostics.suggest import did_you_mean, suggestions
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
 
-_MOST_SHOWN = 10
+_MAX_LISTED = 10
 
 
 @contextmanager
-def clean_errors() -> Iterator[None]:
-    """Whatever is wrong with the journal or the settings ends the command with its message."""
+def report_journal_errors() -> Iterator[None]:
+    """End the command with the message of a problem of the journal or the settings."""
     try:
         yield
     except (JournalError, ConfigError) as problem:
         raise click.ClickException(str(problem)) from None
 
 
-def settings_of(config: Path | None, dsn: str | None) -> Config:
-    """The settings, with the journal that was named on the command line: a relative path is relative to here."""
+def read_journal_settings(config: Path | None, dsn: str | None) -> Config:
+    """Read the settings, with the journal of `--journal`; its relative path is relative to the working directory."""
     settings = read_settings(config)
     secrets = settings.parts.secrets
     names_code = bool(settings.modules) or (secrets is not None and secrets.function is not None)
     if names_code and str(settings.folder) not in sys.path:
-        # The modules that the file names may stand beside it. The command has its own folder as the first place to
-        # look, and `python -m vesper` the working directory: neither need be the one of the file. Last, so that
-        # nothing there takes the place of what is installed.
+        # Modules that the file names may be in its folder, which neither the command nor `python -m vesper` searches.
+        # The folder comes last, so that its modules do not shadow installed packages.
         sys.path.append(str(settings.folder))
     if dsn is None:
         return settings
     if not dsn.isprintable():
-        raise click.UsageError("--journal: the DSN holds signs that are no text")
+        raise click.UsageError("--journal: the DSN has unprintable characters")
     path = dsn.removeprefix("sqlite:")
     if path != dsn and not path.startswith(("/", ":")):
         dsn = f"sqlite:{Path.cwd() / path}"
@@ -56,7 +54,7 @@ def settings_of(config: Path | None, dsn: str | None) -> Config:
 
 
 def missing_file(settings: Config) -> Path | None:
-    """The file of the journal, where it does not exist: looking must not create it."""
+    """Return the path of the SQLite journal if it does not exist. Reading commands must not create it."""
     dsn = settings.dsn(settings.journal.dsn)
     if not dsn.startswith("sqlite:") or dsn == "sqlite::memory:":
         return None
@@ -65,11 +63,11 @@ def missing_file(settings: Config) -> Path | None:
 
 
 @contextmanager
-def the_journal(config: Path | None, dsn: str | None) -> Iterator[Journal]:
-    """The journal to look into. It must be there; the application's own modules are not imported for it."""
-    settings = settings_of(config, dsn)
-    check_there(settings)
-    with clean_errors():
+def open_journal(config: Path | None, dsn: str | None) -> Iterator[Journal]:
+    """Open an existing journal for reading, without importing the application's own modules."""
+    settings = read_journal_settings(config, dsn)
+    require_journal(settings)
+    with report_journal_errors():
         journal = Performers(replace(settings, modules=()), {}).open_journal()
         try:
             yield journal
@@ -77,34 +75,33 @@ def the_journal(config: Path | None, dsn: str | None) -> Iterator[Journal]:
             journal.close()
 
 
-def check_there(settings: Config) -> None:
+def require_journal(settings: Config) -> None:
     path = missing_file(settings)
     if path is not None:
         raise click.ClickException(
-            f"there is no journal at {printable(str(path))}: nothing was journalled there; "
-            "--config or --journal names another one"
+            f"there is no journal at {printable(str(path))}: name another one with --config or --journal"
         )
 
 
-def the_execution(journal: Journal, wanted: str) -> str:
-    """The id that starts so, where there is just one; otherwise the message says which there are."""
+def find_execution(journal: Journal, wanted: str) -> str:
+    """Return the one id with this prefix; otherwise end the command with the candidates."""
     if not wanted or not wanted.isprintable() or len(wanted) > 200:
-        raise click.ClickException(f"{wanted[:40]!a} cannot be the id of an execution")
-    found = list(islice(journal.executions(wanted), _MOST_SHOWN + 1))
+        raise click.ClickException(f"{wanted[:40]!a} is not an id of an execution")
+    found = list(islice(journal.executions(wanted), _MAX_LISTED + 1))
     if wanted in found or len(found) == 1:
         return wanted if wanted in found else found[0]
     if found:
-        shown = [f"  {each}" for each in found[:_MOST_SHOWN]]
-        more = ["  …"] if len(found) > _MOST_SHOWN else []
+        shown = [f"  {each}" for each in found[:_MAX_LISTED]]
+        more = ["  …"] if len(found) > _MAX_LISTED else []
         raise click.ClickException("\n".join([f"several executions start with `{wanted}`:", *shown, *more]))
     recent = {each.execution[: len(wanted)]: each.execution for each in journal.find(limit=200)}
     close = [recent[each] for each in suggestions(wanted, recent)]
-    hint = f"did you mean {' or '.join(close)}?" if close else "`vesper journal list` shows those there are"
+    hint = f"did you mean {' or '.join(close)}?" if close else "`vesper journal list` lists the executions"
     raise click.ClickException(f"the journal has no execution `{wanted}`; {hint}")
 
 
-def the_nodes(journal: Journal, wanted: str | None) -> list[str | None]:
-    """The nodes that `--node` means: an id, or every version of a name. None is all of them."""
+def find_node_ids(journal: Journal, wanted: str | None) -> list[str | None]:
+    """Return the ids that `--node` selects: an id, or every version of a name. None selects all."""
     if wanted is None:
         return [None]
     known = journal.node_ids()
@@ -113,21 +110,21 @@ def the_nodes(journal: Journal, wanted: str | None) -> list[str | None]:
         names = {parts[0] for each in known if (parts := split_node_id(each)) is not None}
         hint = did_you_mean(wanted, [*known, *sorted(names)])
         raise click.ClickException(
-            f"no run in the journal is of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else "")
+            f"the journal has no run of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else "")
         )
     return found
 
 
 def is_of_node(node_id: str, wanted: str) -> bool:
-    """True where the id is the one wanted, or a version of the name wanted."""
+    """Whether the id is the one wanted, or a version of the name wanted."""
     parts = split_node_id(node_id)
     return node_id == wanted or (parts is not None and parts[0] == wanted)
 
 
-def this_user() -> str:
-    """Who sits here, for what is written about who did something."""
+def current_user() -> str:
+    """Return the current user and host, for records of manual changes."""
     try:
         name = getpass.getuser()
-    except (OSError, KeyError):  # a process whose user has no name, as in many containers
-        raise click.UsageError("the system does not say who you are: say it with --by") from None
+    except (OSError, KeyError):  # the user has no name, as in many containers
+        raise click.UsageError("the system has no name for the current user: give one with --by") from None
     return f"{name}@{socket.gethostname()}"

@@ -39,7 +39,7 @@ _STYLE = (
   :root {{ --back: #ffffff; --ink: #1b1f24; --soft: {SOFT}; --grid: #d7dbe0; --line: {LINE}; --mark: {MARK};
           {_BANDS} }}
 """
-    + """  @media (prefers-color-scheme: dark) {
+    """  @media (prefers-color-scheme: dark) {
     :root { --back: #14171a; --ink: #e6e8ea; --soft: #9aa3ad; --grid: #343a40; --line: #8ab4f8; --mark: #ff8a80;
             --m0: #2b2f33; --m1: #1b2b44; --m2: #3d3413; --m3: #2d2548; --m4: #14382b; } }
   text { font: 12px system-ui, sans-serif; fill: var(--ink); }

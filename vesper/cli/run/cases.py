@@ -8,13 +8,12 @@ import click
 
 from vesper.cli.engine_names import engine_label
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.load_node import load_programs
+from vesper.cli.load_node import find_case, load_programs
 from vesper.cli.run.options import RunOptions
 from vesper.cli.run.output import engines_agree, outcome_text, print_json
 from vesper.compiler import Compiled
 from vesper.engines.outcome import EngineFault, Outcome
 from vesper.language.check.cases import Case
-from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.values.model import show
 from vesper.verify.differential.verifier import meets
 from vesper.verify.inputs.responses import UnexpectedRequest
@@ -45,16 +44,6 @@ def run_case(compiled: Compiled, options: RunOptions) -> int:
             title = "" if len(outcomes) == 1 else f"{engine_label(name)}:\n"
             click.echo(title + outcome_text(compiled, outcome, case.inputs, options.limits))
     return _exit_code(case, outcomes)
-
-
-def find_case(compiled: Compiled, wanted: str) -> Case:
-    """Return the case of this name; otherwise end the command with the names there are."""
-    for case in compiled.cases:
-        if case.name == wanted:
-            return case
-    names = [each.name for each in compiled.cases]
-    hint = did_you_mean(wanted, names) or (f"the cases are {', '.join(names)}" if names else "it has no cases")
-    raise click.UsageError(f"{compiled.node.node_id} has no case `{wanted}`; {hint}")
 
 
 def _exit_code(case: Case, outcomes: Mapping[str, Outcome]) -> int:

@@ -11,7 +11,7 @@ import click
 
 from vesper.cli.engine_names import engine_label
 from vesper.cli.exits import OUR_BUG, WRONG_INPUT
-from vesper.cli.journal.open_journal import clean_errors, settings_of
+from vesper.cli.journal.open_journal import read_journal_settings, report_journal_errors
 from vesper.cli.load_node import load_programs
 from vesper.cli.output.outcomes import json_text
 from vesper.cli.run.options import RunRequest
@@ -102,8 +102,8 @@ def _print_text(request: RunRequest, ran: HostedRun, leader: str) -> None:
 
 def host_or_exit(config: Path | None) -> Host:
     """Open the Host of the settings; a problem with them ends the command."""
-    settings = settings_of(config, None)
-    with clean_errors():
+    settings = read_journal_settings(config, None)
+    with report_journal_errors():
         return Host(settings)
 
 

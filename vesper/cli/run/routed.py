@@ -14,7 +14,7 @@ import click
 
 from vesper.cli.exits import OUR_BUG
 from vesper.cli.load_node import has_effects
-from vesper.cli.migrate.open_store import clean_errors
+from vesper.cli.migrate.open_store import report_store_errors
 from vesper.cli.output.outcomes import json_text
 from vesper.cli.run.options import AUTO, RunRequest
 from vesper.cli.run.output import exit_code, outcome_text, outcomes_document
@@ -96,7 +96,7 @@ def _print_text(
 @contextmanager
 def open_route(compiled: Compiled, config: Path | None) -> Iterator[RoutedRun]:
     """Route the node; on exit wait for the comparison and report it to the store."""
-    with clean_errors():
+    with report_store_errors():
         routes = Routes(read_settings(config))
         try:
             run = RoutedRun(routes.program(compiled))

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from vesper.cli.journal.open_journal import settings_of
-from vesper.cli.traces.open_traces import clean_trace_errors
+from vesper.cli.journal.open_journal import read_journal_settings
+from vesper.cli.traces.open_traces import report_trace_errors
 from vesper.compiler import Compiled
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Outcome
@@ -30,9 +30,9 @@ def run_traced(
 ) -> tuple[dict[str, Outcome], str]:
     """Return the outcome on each engine and the id of their trace, which records where the engines differ."""
     name = trace_id(time.time_ns())
-    with clean_trace_errors():
+    with report_trace_errors():
         # The store opens before the run, so that a run whose trace cannot be kept does not start.
-        settings = settings_of(config, None)
+        settings = read_journal_settings(config, None)
         store = TraceStore(settings.tracing(), Performers(replace(settings, modules=()), {}).key_ring())
         traces = {
             engine: traced_run(compiled, program, engine, name, inputs, now, limits=limits)
