@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import click
 
 from vesper.repository.locate import FOLDER, FOLDER_VARIABLE
-from vesper.values.model import printable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -46,7 +45,7 @@ def parse_duration(text: str) -> float | None:
 
 def read_since(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
     """Read a duration before now, or a moment, as microseconds since 1970."""
-    from vesper.values.problem import ValueProblem
+    from vesper.values.model import ValueProblem, printable
     from vesper.values.times import parse_timestamp
 
     if text is None:
@@ -66,6 +65,8 @@ def read_since(_context: click.Context, _parameter: click.Parameter, text: str |
 
 def read_age(_context: click.Context, _parameter: click.Parameter, text: str) -> float:
     """Read `--older-than` as seconds."""
+    from vesper.values.model import printable
+
     seconds = parse_duration(text)
     if seconds is None:
         raise click.BadParameter(f"`{printable(text[:40])}` is not a duration: write `12h` or `30d`")

@@ -126,7 +126,7 @@ def _listed_json(each: _ListedNode) -> dict[str, Any]:
 @nodes_option
 @style_option
 def show_command(node: str, root: Path, style: str) -> None:
-    """Show a node: interface, contracts, steps, cases, hashes and operations."""
+    """Show a node: interface, contracts, steps and cases."""
     path = find_node(node, root)
     compiled = compile_or_exit(path)
     if style == "json":
@@ -268,7 +268,7 @@ def capabilities_command(root: Path, no_cache: bool, style: str, config: Path | 
 @nodes_option
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if the file is not up to date.")
 def lock_command(root: Path, check: bool) -> None:
-    """Pin versions and semantic hashes of called nodes in vesper.lock."""
+    """Pin called nodes by semantic hash, in vesper.lock."""
     from vesper.compiler.callees import Collection, Neighbours
     from vesper.compiler.pipeline import compile_file
     from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
