@@ -144,13 +144,13 @@ def _stop(*_: object) -> None:
 @pytest.mark.parametrize(
     "words,said",
     [
-        (["--batch", "-", "-o", "x.csv"], "`-` is none"),
-        (["--batch", "x.csv", "-o", "-"], "`-` is none"),
+        (["--batch", "-", "-o", "x.csv"], "replace `-` by a file name"),
+        (["--batch", "x.csv", "-o", "-"], "replace `-` by a file name"),
         (["--batch", "x.csv"], "needs -o OUT"),
         (["--batch", "x.csv", "-o", "x.csv"], "name another one"),
         (["--batch", "x.csv", "-o", "y.csv", "-i", "amount=1"], "--batch cannot be combined with --input"),
         (["--batch", "x.csv", "-o", "y.csv", "--engine", "python"], "runs on the direct engine"),
-        (["--batch", "x.csv", "-o", "y.csv", "--decimals", "many"], "a number of digits"),
+        (["--batch", "x.csv", "-o", "y.csv", "--decimals", "many"], "a number of decimal places"),
         (["--batch", "x.csv", "-o", "y.csv", "--decimals", "39"], "from 0 to 38"),
         (["--batch", "x.csv", "-o", "y.csv", "--keep", "id", "--keep", "id"], "--keep id is given twice"),
         (["-o", "y.csv"], "--output requires --batch"),

@@ -100,7 +100,7 @@ def test_a_launch_that_is_wrong_is_refused_and_the_adapter_stays() -> None:
             ({"node": "x", "input": {}}, "did you mean `inputs`?"),
             ({"node": "payment_handlr"}, "payment_handlr"),
             ({"node": str(ROOT / DRAWN), "inputs": {"amont": 1}}, "has no input `amont`"),
-            ({"node": str(ROOT / DRAWN), "engine": "jit"}, "no engine `jit`"),
+            ({"node": str(ROOT / DRAWN), "engine": "jit"}, "unknown engine `jit`"),
             ({"node": str(ROOT / DRAWN), "breakOn": ["step:nobody"]}, "no step `nobody`"),
         ):
             refused = client.try_("launch", **arguments)

@@ -98,7 +98,9 @@ def _check_node(wanted: str, root: Path, trace: Trace) -> None:
             owner = f"trace {trace.trace_id} is of {trace.node_id}"
             raise click.ClickException(f"{owner}, not of {compiled.node.node_id}: `vesper profile {trace.node_id} …`")
     if compiled is None or compiled.semantic_hash != trace.semantic_hash:
-        click.echo(f"note: {trace.node_id} is timed as recorded in the trace; its file differs now", err=True)
+        click.echo(
+            f"note: {trace.node_id} is timed as recorded in the trace: its file has changed or is missing", err=True
+        )
 
 
 def _trace_inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None, start: str | None) -> Trace:
