@@ -214,5 +214,5 @@ def test_a_declared_error_is_called_one(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, [str(path), "-i", "n=6"])
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == (
-        "error: refuse_v1 ended with an error that it declares\n  error_code  too_big\n  message     6 is more than 5\n"
+        "error: refuse_v1 ended with a declared error\n  error_code  too_big\n  message     6 is more than 5\n"
     )

@@ -66,7 +66,7 @@ def test_nodes_with_errors_are_listed(root: Path) -> None:
     lines = run(root, "list").splitlines()
     assert lines[0] == f"a_v1  1 error  {(root / 'a_v1.vsp').as_posix()}"
     assert f"wrong_v1  2 errors  {(root / 'wrong_v1.vsp').as_posix()}" in lines
-    assert lines[-1] == "3 nodes, 2 with errors; `vesper check` says what is wrong with them"
+    assert lines[-1] == "3 nodes, 2 with errors; `vesper check` shows them"
     listed = json.loads(run(root, "list", "--format", "json"))
     assert [(each["id"], each["errors"], "semantic_hash" in each) for each in listed] == [
         ("a_v1", 1, False),
@@ -80,7 +80,7 @@ def test_nodes_with_errors_are_listed(root: Path) -> None:
 def test_graph_and_capabilities_say_that_there_is_nothing(root: Path) -> None:
     assert run(root, "graph").splitlines() == [
         "a_v1  has errors",
-        "payment_decision_v1  depends on none",
+        "payment_decision_v1  calls no other node",
         "wrong_v1  has errors",
         "",
         "no node calls another",

@@ -77,7 +77,7 @@ def test_nothing_is_overwritten(folder: Path) -> None:
     Path("nodes/fee_v1.vsp").write_text("node_id: other_v1", encoding="utf-8")
     done = run("new", "fee")
     assert done.exit_code == 2
-    assert "nodes/fee_v1.vsp is there already; it is left as it is" in done.stderr
+    assert "nodes/fee_v1.vsp already exists and is not overwritten" in done.stderr
     assert Path("nodes/fee_v1.vsp").read_text(encoding="utf-8") == "node_id: other_v1"
 
 

@@ -209,7 +209,7 @@ dsn = "sqlite:shop.db"
     code, said = ran("run", "payment_handler", *inputs, "--engine", "both", "--record", "payment.yaml")
     assert code == 0, said
     assert "recorded in payment.yaml" in said
-    assert "interp agrees with python" in said
+    assert "direct agrees with python" in said
     recording = (tmp_path / "payment.yaml").read_text(encoding="utf-8")
     node = tmp_path / "nodes" / PAYMENT.name
     node.write_text(pasted(node.read_text("utf-8"), recording), encoding="utf-8")
@@ -225,7 +225,7 @@ dsn = "sqlite:shop.db"
     assert code == 1
     assert "own.yaml is there and is no recording: it is not overwritten" in said
     code, said = ran("run", "payment_handler", "--case", "half a cent", "--record", "x.yaml")
-    assert (code, "leave --record away" in said) == (2, True)
+    assert (code, "omit --record" in said) == (2, True)
     assert stripe.counts()["charges"] == 1
 
 

@@ -1,4 +1,4 @@
-"""`vesper trace to-test`."""
+"""`vesper traces to-test`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal.open_journal import journal_options
-from vesper.cli.traces.open_traces import the_traces
+from vesper.cli.options import journal_options
+from vesper.cli.traces.open_traces import open_configured_traces
 from vesper.cli.write_file import create_text
 
 
-@click.group("trace")
-def command() -> None:
-    """Make a test of a trace."""
-
-
-@command.command("to-test")
+@click.command("to-test")
 @click.argument("trace")
 @journal_options
 @click.option(
@@ -25,12 +20,14 @@ def command() -> None:
     type=click.Choice(["case", "pytest", "conformance"]),
     default="case",
     show_default=True,
-    help="A case of the node, a pytest with its case beside it, or a case that engines must agree on.",
+    help="A case of the node, a pytest with a file of answers, or a case on which engines must agree.",
 )
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A new file; else stdout.")
-@click.option("--name", metavar="TEXT", help="What the case is called.")
-@click.option("--reveal", is_flag=True, help="Write what a sensitive trace holds into a conformance case.")
-def to_test(
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="New file; by default standard output."
+)
+@click.option("--name", metavar="TEXT", help="Name of the case.")
+@click.option("--reveal", is_flag=True, help="Write the values of a sensitive trace to a conformance case.")
+def to_test_command(
     trace: str,
     config: Path | None,
     dsn: str | None,
@@ -39,16 +36,16 @@ def to_test(
     name: str | None,
     reveal: bool,
 ) -> None:
-    """Write a trace as a test, which needs neither network nor journal.
+    """Write a trace as a test that needs neither network nor journal.
 
-    Sensitive inputs stand in a case in their shape alone. A pytest is two files: `-o tests/test_charge.py` also writes
+    Sensitive inputs are masked in a case. A pytest consists of two files: `-o tests/test_charge.py` also writes
     `tests/test_charge.yaml`.
     """
     from vesper.replay.to_test import case_text, conformance_text, pytest_text
 
     if form == "pytest" and (output is None or output.suffix != ".py"):
-        raise click.UsageError("a pytest is two files: say where with -o tests/test_NAME.py")
-    with the_traces(config, dsn) as traces:
+        raise click.UsageError("a pytest consists of two files: name the first with -o tests/test_NAME.py")
+    with open_configured_traces(config, dsn) as traces:
         found = traces.find(trace)
         if form == "conformance":
             files = {output: conformance_text(found, reveal)}
@@ -60,8 +57,8 @@ def to_test(
             cases = case_text(found, name)
             files = {beside: cases, output: pytest_text(found, cases, beside.name)}
     for path in files:
-        if path is not None and path.exists():  # of two files both are written, or none
-            raise click.ClickException(f"{path} is there already, and is not overwritten")
+        if path is not None and path.exists():  # both files are written, or neither
+            raise click.ClickException(f"{path} already exists and is not overwritten")
     for path, text in files.items():
         if path is None:
             click.echo(text, nl=False)
@@ -69,7 +66,7 @@ def to_test(
         try:
             create_text(path, text)
         except FileExistsError:
-            raise click.ClickException(f"{path} is there already, and is not overwritten") from None
+            raise click.ClickException(f"{path} already exists and is not overwritten") from None
         except OSError as error:
             raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from None
         click.echo(f"wrote {path}")
