@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from vesper.config.settings import Config, default_config, find_config, read_config
+from vesper.config.locate import config_for, nearest_config
+from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
 from vesper.values.model import printable
 
@@ -16,16 +17,15 @@ def read_settings(option: Path | None) -> Config:
 
     `path` of the result is None where the defaults apply. A file that cannot be read ends the command.
     """
-    found = option or find_config()
     try:
-        return default_config(Path.cwd()) if found is None else read_config(found)
+        return config_for(explicit=option)
     except ConfigError as problem:
         raise click.ClickException(printable_lines(str(problem))) from None
 
 
 def settings_folder(option: Path | None) -> Path:
     """Return the folder of the settings file without reading the file; the working directory without one."""
-    found = option or find_config()
+    found = nearest_config(explicit=option)
     return Path.cwd() if found is None else found.parent.resolve()
 
 

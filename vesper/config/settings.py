@@ -15,7 +15,7 @@ from typing import Literal
 from vesper.config.effect_tables import NAMES, Parts, read_parts
 from vesper.config.engine import read_engine
 from vesper.config.grants import Grant, grant_from_table
-from vesper.config.locate import MAX_BYTES, NAME, nearest_config
+from vesper.config.locate import MAX_BYTES, NAME
 from vesper.config.migration import MigrationSettings, read_migration
 from vesper.config.result_cache import ResultSettings, read_caching
 from vesper.config.traces import TraceSettings, default_traces, read_traces
@@ -102,14 +102,6 @@ class Config:
             path = dsn.removeprefix("sqlite:")
             return f"sqlite:{self.located(path.removeprefix('//'))}"
         return dsn
-
-
-def find_config() -> Path | None:
-    """Return the configuration file of the working directory.
-
-    The commands use it; other callers use `nearest_config`.
-    """
-    return nearest_config()
 
 
 def default_config(folder: Path) -> Config:
