@@ -51,7 +51,7 @@ def test_direct_is_all_tiers_where_several_engines_are_listed() -> None:
 
 def test_the_settings_of_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("vesper.config.locate._nearest_file", lambda node_path: None)
+    monkeypatch.setattr("vesper.config.locate._nearest_file", lambda _: None)
     found = read_settings(None)
     assert (found.path, found.grants) == (None, ())
     assert (found.folder, settings_folder(None)) == (tmp_path, tmp_path)

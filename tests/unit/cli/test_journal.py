@@ -415,7 +415,7 @@ def test_without_settings_nothing_is_finished(place: Place, monkeypatch: pytest.
     execution = place.in_doubt(node_text())
     place.left(node_text())
     (place.folder / "vesper.toml").unlink()
-    monkeypatch.setattr("vesper.config.locate._nearest_file", lambda node_path: None)  # whatever lies above the folder
+    monkeypatch.setattr("vesper.config.locate._nearest_file", lambda _: None)  # whatever lies above the folder
     dsn = ["--journal", "sqlite:journal.db"]
     for arguments in (["recover"], ["resolve", execution, "charge", "--not-done", "--why", "x"]):
         done = invoke("journal", *arguments, *dsn)
