@@ -1,4 +1,4 @@
-"""Types as a node writes them: the language's own, and those that the node declares."""
+"""Types as a node writes them: built-in types and types that the node declares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_TYPE_DEPTH = 32
 
 
 class TypeResolver:
-    """Gives every type text of a node its type. A declared type may use those declared above it."""
+    """Resolves the type texts of one node. A declared type may use only types declared above it."""
 
     def __init__(self, declared: tuple[ast.RecordType | ast.NamedType, ...], bag: DiagnosticBag) -> None:
         self._bag = bag
@@ -36,13 +36,13 @@ class TypeResolver:
             self._declare(declared)
 
     def declaration(self, text: ast.TypeText) -> ast.RecordType | ast.NamedType | None:
-        """What a type text names, if it is a type of the node's own."""
+        """Return the node's own declaration that a type text names, or None."""
         if isinstance(text, ast.TypeName) and text.name.text in self._known:
             return self._known[text.name.text][0]
         return None
 
     def has_constraints(self, text: ast.TypeText) -> bool:
-        """True where some value of a type must meet more than its type."""
+        """Return whether the type text, or a type inside it, has constraints."""
         if isinstance(text, ast.TypeApplied):
             return any(self.has_constraints(argument) for argument in text.arguments)
         declared = self.declaration(text)
@@ -69,6 +69,7 @@ class TypeResolver:
         self._known[name.text] = (declared, Record(known, name.text) if is_sound else None)
 
     def resolve(self, text: ast.TypeText) -> Type | None:
+        """Return the type that a text stands for, or None after reporting why there is none."""
         type_ = self._resolve(text)
         if type_ is not None and _depth(type_) > MAX_TYPE_DEPTH:
             self._bag.error(Code.TOO_DEEP, text.span, limit=MAX_TYPE_DEPTH, what="types in one another")

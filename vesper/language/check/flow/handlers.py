@@ -1,4 +1,4 @@
-"""`on_error`: does each code exist, can the step fail with it, and does it stand once?"""
+"""Check of the codes under `on_error`: each exists, can occur in the step, and is listed once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_codes(
     callees: dict[str, frozenset[str]],
     bag: DiagnosticBag,
 ) -> None:
-    """Report codes that stand twice, and codes that the statement cannot fail with."""
+    """Report duplicate codes, and codes with which the statement cannot fail."""
     if not handlers:
         return
     possible = own_codes(statement, callees.get(statement.node, ()) if isinstance(statement, ir.CallNode) else ())
