@@ -1,4 +1,4 @@
-"""Tokens to a type: `decimal`, `enum[a, b]`, `map<string, array<Line>>`."""
+"""Parser from tokens to types: `decimal`, `enum[a, b]`, `map<string, array<Line>>`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ARITY = {"array": 1, "set": 1, "optional": 1, "map": 2}
 
 
 def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
-    """The type in a scalar, or None after reporting why there is none."""
+    """Return the type in a scalar, or None after reporting why there is none."""
     tokens = read_tokens(scalar, bag)
     if tokens is None:
         return None
@@ -26,6 +26,8 @@ def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
 
 
 class TypeParser(TokenReader):
+    """Recursive-descent parser of type texts."""
+
     def type(self) -> ast.TypeText:
         return self.nested(self._type)
 
@@ -46,7 +48,7 @@ class TypeParser(TokenReader):
         return ast.TypeEnum(tuple(members), head.span.to(self.expect("]").span))
 
     def _member(self) -> ast.Word:
-        if self.next.kind is WORD:  # `null` is a kind of json, and a word of the language
+        if self.next.kind is WORD:  # `null` is a kind of json and a reserved word
             help_ = f"a member that is a word of the language stands in quotes: '{self.next.text}'"
             self.fail_at(self.next.span, "a member of the enum", self.next.describe(), help_)
         if self.next.kind not in (NAME, STRING):
