@@ -1,5 +1,4 @@
-"""Text of a pattern to its tree. What is not in the grammar of docs/spec/regex.md is a `PatternProblem` that says
-what is not there, and where."""
+"""Parser from the text of a pattern to its tree. Raises `PatternProblem` outside the grammar of docs/spec/regex.md."""
 
 from __future__ import annotations
 
@@ -37,14 +36,14 @@ _CONTROL_ESCAPES = {"t": 0x09, "n": 0x0A, "v": 0x0B, "f": 0x0C, "r": 0x0D}
 _CATEGORIES = frozenset({*CATEGORIES, *(name[0] for name in CATEGORIES)})
 _SURROGATES = range(0xD800, 0xE000)
 _LAST_CODE_POINT = 0x10FFFF
-_NOT_THERE = {
+_UNSUPPORTED_GROUPS = {
     "(?=": "is no look-ahead", "(?!": "is no look-ahead", "(?<=": "is no look-behind", "(?<!": "is no look-behind",
     "(?<": "are no named groups", "(?P": "are no named groups", "(?'": "are no named groups",
     "(?>": "are no atomic groups", "(?#": "are no comments", "(?(": "are no conditions", "(?|": "are no branch resets",
 }  # fmt: skip
-"""What `(?…` begins elsewhere; a longer beginning stands before a shorter one."""
+"""Extensions of other dialects by their prefix; longer prefixes come first."""
 
-_ESCAPES_NOT_THERE = {
+_UNSUPPORTED_ESCAPES = {
     "A": "`\\A`: the start of the text is `^`", "Z": "`\\Z`: the end of the text is `$`",
     "z": "`\\z`: the end of the text is `$`", "k": "back-reference", "g": "back-reference", "h": "`\\h`",
     "R": "`\\R`", "X": "`\\X`", "K": "`\\K`", "Q": "`\\Q`", "E": "`\\E`", "G": "`\\G`", "N": "`\\N`",
@@ -52,14 +51,14 @@ _ESCAPES_NOT_THERE = {
 
 
 def parse_pattern(text: str) -> Pattern:
-    """The tree of a pattern within all limits."""
+    """Return the tree of a pattern within all limits, or raise `PatternProblem`."""
     if len(text) > MAX_CODE_POINTS:
         raise PatternProblem(f"it has more than {MAX_CODE_POINTS:,} code points", 0, len(text))
     return _Parser(text).pattern()
 
 
 class _Parser:
-    """One method for each rule of the grammar; `at` is the next code point to read."""
+    """Recursive-descent parser with one method per grammar rule; `_at` is the next code point."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -71,7 +70,7 @@ class _Parser:
 
     @property
     def _next(self) -> str:
-        """The next code point; nothing at the end."""
+        """Return the next code point; empty at the end."""
         return self._text[self._at : self._at + 1]
 
     def _take(self, expected: str) -> bool:
@@ -130,7 +129,7 @@ class _Parser:
             self._refuse(f"there is nothing for `{self._next}` to repeat", start, start + 1)
         anchor = self._anchor()
         if anchor is None:
-            return self._repeated(self._atom(), start)
+            return self._repeat(self._atom(), start)
         if self._next and self._next in _REPEATS:
             self._refuse("an anchor cannot be repeated", start, self._at + 1)
         return anchor
@@ -143,7 +142,7 @@ class _Parser:
 
     # -- repetition -------------------------------------------------------------------------------
 
-    def _repeated(self, content: Part, start: int) -> Part:
+    def _repeat(self, content: Part, start: int) -> Part:
         at = self._at
         counts = self._counts()
         if counts is None:
@@ -234,7 +233,7 @@ class _Parser:
         start = self._at
         if not self._text.startswith("(?", start):
             return
-        for beginning, missing in _NOT_THERE.items():
+        for beginning, missing in _UNSUPPORTED_GROUPS.items():
             if self._text.startswith(beginning, start):
                 self._refuse(f"there {missing}", start, start + len(beginning))
         if self._text[start + 2 : start + 3] in ("i", "s"):
@@ -278,7 +277,7 @@ class _Parser:
             self._refuse("there is no back-reference", start)
         if "!" <= letter <= "~" and not letter.isalnum():
             return ord(letter)
-        missing = _ESCAPES_NOT_THERE.get(letter, f"escape `\\{letter}`")
+        missing = _UNSUPPORTED_ESCAPES.get(letter, f"escape `\\{letter}`")
         self._refuse(f"there is no {missing}", start)
 
     def _two_digits(self, start: int) -> int:
@@ -316,7 +315,7 @@ class _Parser:
     def _class_item(self, first: int) -> Range | Escape:
         start = self._at
         item = self._class_character(first)
-        # A hyphen before the closing bracket is the last item and makes no range.
+        # A hyphen before the closing bracket is the last item and forms no range.
         is_range = self._next == "-" and self._text[self._at + 1 : self._at + 2] not in ("]", "")
         if not is_range:
             return item
@@ -331,7 +330,7 @@ class _Parser:
         return Range(item.first, last.last)
 
     def _class_character(self, first: int) -> Range | Escape:
-        """One code point or escape of a class; `first` is where the first one stands."""
+        """Parse one code point or escape of a class; `first` is the offset of the first item."""
         start, character = self._at, self._next
         if character == "\\":
             if self._text[start + 1 : start + 2] in ("b", "B"):

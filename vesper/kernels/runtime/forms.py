@@ -1,8 +1,8 @@
-"""What is done with something that is computed for each item: sorting, grouping, folding.
+"""Forms that evaluate a function for each item: sorting, grouping, folding.
 
-Each takes the function first and the items after it, as Python's own `map` does. Items may come from a generator:
-the next one is asked for only when the function has been called for the one before, so that conditions and values
-are evaluated in the order of the specification.
+Each takes the function first and the items after it, like Python's `map`. Items may come from a generator: the next one
+is taken only after the function was called for the previous one, so that conditions and values are evaluated in the
+order of the specification.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ _State = TypeVar("_State")
 def sorted_by(
     key: Callable[[_Item], Any], items: Iterable[_Item], order: str, declared: Sequence[str] = ()
 ) -> list[_Item]:
-    """Stable both ways: Python keeps the order of equal items in a reversed sort too."""
-    keyed = _keyed(key, items, declared)
+    """Sort items by key, stable in both orders, since Python's reversed sort keeps equal items in order."""
+    keyed = _pair_with_keys(key, items, declared)
     keyed.sort(key=lambda pair: pair[0], reverse=order == "descending")
     return [item for _, item in keyed]
 
 
 def least_by(key: Callable[[_Item], Any], items: Iterable[_Item], declared: Sequence[str] = ()) -> _Item | None:
-    """The first of the items with the least key."""
-    keyed = _keyed(key, items, declared)
+    """Return the first of the items with the least key."""
+    keyed = _pair_with_keys(key, items, declared)
     return min(keyed, key=lambda pair: pair[0])[1] if keyed else None
 
 
 def greatest_by(key: Callable[[_Item], Any], items: Iterable[_Item], declared: Sequence[str] = ()) -> _Item | None:
-    """The first of the items with the greatest key."""
-    keyed = _keyed(key, items, declared)
+    """Return the first of the items with the greatest key."""
+    keyed = _pair_with_keys(key, items, declared)
     return max(keyed, key=lambda pair: pair[0])[1] if keyed else None
 
 
-def _keyed(key: Callable[[_Item], Any], items: Iterable[_Item], declared: Sequence[str]) -> list[tuple[Any, _Item]]:
+def _pair_with_keys(
+    key: Callable[[_Item], Any], items: Iterable[_Item], declared: Sequence[str]
+) -> list[tuple[Any, _Item]]:
     place = order_of(declared)
     return [(place(key(item)), item) for item in items]
 
@@ -84,7 +86,7 @@ def fold(function: Callable[[_State, _Item], _State], items: Iterable[_Item], in
 def fold_entries(
     function: Callable[[_State, Any, Any], _State], entries: Iterable[tuple[Any, Any]], initial: _State
 ) -> _State:
-    """The same over the keys and values of a map."""
+    """Fold over the keys and values of a map."""
     state = initial
     for key, value in entries:
         state = function(state, key, value)
