@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from vesper.cli.main import vesper
-from vesper.repository.starter import STARTERS, under_id
+from vesper.repository.starter import STARTERS, replace_id
 
 
 @pytest.fixture
@@ -93,4 +93,4 @@ def test_what_declares_no_id_cannot_be_copied(folder: Path) -> None:
 
 
 def test_only_the_id_is_replaced() -> None:
-    assert under_id("intent: fee_v1\nnode_id: fee_v1\n", "fee_v2") == "intent: fee_v1\nnode_id: fee_v2\n"
+    assert replace_id("intent: fee_v1\nnode_id: fee_v1\n", "fee_v2") == "intent: fee_v1\nnode_id: fee_v2\n"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vesper.compiler.node_cache import NodeCache
     from vesper.language.check.cases import Case
     from vesper.language.ir.nodes import Node
-    from vesper.repository.lock import Pinned
+    from vesper.repository.lock import PinnedNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +276,9 @@ def lock_command(root: Path, check: bool) -> None:
     """Pin the nodes that others call: their versions and their meaning, in vesper.lock."""
     from vesper.compiler.callees import Collection, Neighbours
     from vesper.compiler.pipeline import compile_file
-    from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
+    from vesper.repository.lock import LOCK_NAME, PinnedNode, lock_text
 
-    found: dict[str, Pinned] = {}
+    found: dict[str, PinnedNode] = {}
     # Without the lock that is there: what is pinned now is what the nodes are now.
     collection = Collection(root, follows_lock=False)
     wrong = []
@@ -290,7 +290,7 @@ def lock_command(root: Path, check: bool) -> None:
         waiting = list(compiled.callees)
         while waiting:
             callee = waiting.pop()
-            found[callee.node.node_id] = Pinned(callee.node.node_id, callee.semantic_hash)
+            found[callee.node.node_id] = PinnedNode(callee.node.node_id, callee.semantic_hash)
             waiting += callee.callees
     if wrong:
         raise click.ClickException(f"{_number(len(wrong), 'node')} with errors: {', '.join(wrong[:3])}")
@@ -311,11 +311,11 @@ def lock_command(root: Path, check: bool) -> None:
     click.echo(f"wrote {path.as_posix()}, {_number(len(found), 'node')}")
 
 
-def _newest(pinned: Iterable[Pinned]) -> list[Pinned]:
+def _newest(pinned: Iterable[PinnedNode]) -> list[PinnedNode]:
     """Of several versions of a name the newest: that is what the name without version means."""
     from vesper.values.node_id import split_node_id
 
-    found: dict[str, tuple[int, Pinned]] = {}
+    found: dict[str, tuple[int, PinnedNode]] = {}
     for each in pinned:
         parts = split_node_id(each.node_id)
         if parts is not None and found.get(parts[0], (0, each))[0] < parts[1]:
