@@ -62,7 +62,7 @@ def _has_mark(path: Path) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Write the files that derive from schemas/.")
-    parser.add_argument("--check", action="store_true", help="compare with what is on disk instead of writing")
+    parser.add_argument("--check", action="store_true", help="compare with the files on disk instead of writing")
     arguments = parser.parse_args()
     try:
         files = generate(load_declarations())

@@ -1,7 +1,7 @@
-"""Writes the reference pages.
+"""Emitter of the reference pages.
 
-In: everything that is declared. Out: `docs/reference/`, one page for each family of operations, one for the run-time
-errors, one for the diagnostics, and an index. Prose is taken from the declarations as it stands.
+Writes `docs/reference/` from all declarations: one page for each family of operations, one for the run-time errors, one
+for the diagnostics, and an index. Prose is copied from the declarations.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _example(operation: Operation, example: Example) -> tuple[str, str, str]:
 
 
 def _literal(of_type: Type, value: Any) -> str:
-    """The value as an author would write it; what cannot be seen in print is escaped."""
+    """Return the value in a node's notation, with invisible characters escaped."""
     match of_type.head:
         case "optional":
             return "null" if value == type_text.NULL else _literal(of_type.parts[0], value)
@@ -253,7 +253,7 @@ def _diagnostics(diagnostics: tuple[DiagnosticCode, ...]) -> str:
 
 
 def _documents(diagnostic: DiagnosticCode) -> list[str]:
-    """The node that has the diagnostic and the repaired one; or why there is none."""
+    """Return the node with the diagnostic and the repaired one, or the reason for having none."""
     if diagnostic.bad is None or diagnostic.good is None:
         return [f"No example: {diagnostic.no_example}."]
     return ["Wrong:", f"```yaml\n{diagnostic.bad}```", "Right:", f"```yaml\n{diagnostic.good}```"]

@@ -37,14 +37,14 @@ def main() -> int:
     if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
         return 2
-    texts = {name: _checked(Path(sys.argv[1]) / name, wanted) for name, wanted in SHA256.items()}
+    texts = {name: _read_verified(Path(sys.argv[1]) / name, wanted) for name, wanted in SHA256.items()}
     sources = "\n".join(f"#   {name} {wanted}" for name, wanted in SHA256.items())
     lines = [*_categories(texts), *_white_space(texts), *_mappings(texts), *_folding(texts)]
     EXTRACT.write_text(HEAD.format(sources=sources) + "\n".join(lines) + "\n", encoding="utf-8")
     return 0
 
 
-def _checked(path: Path, wanted: str) -> str:
+def _read_verified(path: Path, wanted: str) -> str:
     content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != wanted:
@@ -53,7 +53,7 @@ def _checked(path: Path, wanted: str) -> str:
 
 
 def _rows(text: str) -> Iterator[list[str]]:
-    """The fields of every line that has some."""
+    """Yield the fields of every line that has some."""
     for line in text.splitlines():
         content = line.partition("#")[0].strip()
         if content:
@@ -92,7 +92,7 @@ def _mappings(texts: dict[str, str]) -> Iterator[str]:
             if mapping:
                 found[int(row[0], 16)] = mapping
     for row in _rows(texts["SpecialCasing.txt"]):
-        # code; lower; title; upper; conditions; -- the last only where there are some.
+        # code; lower; title; upper; conditions; -- the last only if present.
         if len(row) == 5:
             lower[int(row[0], 16)] = row[1]
             upper[int(row[0], 16)] = row[3]

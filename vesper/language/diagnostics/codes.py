@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Code(Enum):
-    """Number for machines, name for people, headline with holes."""
+    """A diagnostic: number, name, and headline with holes."""
 
     UNREADABLE_FILE = (
         "VSP0001",
@@ -311,5 +311,5 @@ class Code(Enum):
 
     @property
     def outline(self) -> str:
-        """The headline with `…` in its holes."""
+        """Return the headline with `…` in its holes."""
         return re.sub(r"\{[a-z]+\}", "…", self.headline)
