@@ -93,7 +93,7 @@ def written(node: ir.Node, outcome: Outcome) -> str:
             return _failed(outcome)
         case ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
-            types = {each.name.lstrip("_"): each.type for each in ir.mentioned(clause)}
+            types = {each.name.lstrip("_"): each.type for each in ir.mentioned_refs(clause)}
             shown = _fields(types, values)
             return f'{{"index":{index},"kind":"contract_broken","phase":{json_string(phase)},"values":{shown}}}'
         case Denied(capability):

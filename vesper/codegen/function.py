@@ -18,7 +18,7 @@ from vesper.codegen.naming import Naming
 from vesper.codegen.statements import BlockWriter, comment
 from vesper.codegen.types import TypeWriter
 from vesper.language.ir import nodes as ir
-from vesper.language.ir.failures import codes_of_expression, members_that_fail
+from vesper.language.ir.failures import codes_of_expression, declared_failures
 from vesper.language.ir.statements import all_statements, handlers_of
 from vesper.values.model import Value
 from vesper.values.types import Enum, OptionalOf, Type
@@ -48,7 +48,7 @@ class FunctionWriter:
         self._shared: dict[str, ContractFunction] = {}
         self._own_names: dict[tuple[str, str], str] = {}
         """Identifiers of outputs and fields of errors that are computed at an end."""
-        has_handlers = bool(members_that_fail(node)) or any(map(handlers_of, all_statements(node.body)))
+        has_handlers = bool(declared_failures(node)) or any(map(handlers_of, all_statements(node.body)))
         for phase, clauses, is_shared in (
             ("postcondition", node.postconditions, returns > 1),
             ("invariant", node.invariants, returns > 1 or bool(node.errors)),
@@ -174,7 +174,7 @@ class FunctionWriter:
 
     def _becoming_declared(self, body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
         """The body, with failures that the node declares as errors made such."""
-        members = members_that_fail(self._node)
+        members = declared_failures(self._node)
         if not members:
             return body
         code = cst.Name(self._naming.fresh("code"))

@@ -29,7 +29,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
-from vesper.language.ir.failures import HTTP_CODE, becomes_declared, possible_in
+from vesper.language.ir.failures import HTTP_CODE, can_become_declared, possible_codes_in
 from vesper.language.syntax import ast
 from vesper.values.model import Value
 from vesper.values.types import BOOLEAN, Enum, Type, optional
@@ -53,7 +53,7 @@ def check_document(
     found = checker.node()
     if found is None:
         return None
-    node = ir.numbered(found)
+    node = ir.number_expressions(found)
     cases = check_cases(document.cases, node, checker.called, bag)
     return None if bag.has_errors else CheckedNode(node, cases)
 
@@ -235,8 +235,8 @@ class _NodeChecker:
         if not node.errors or not isinstance(node.errors[0].type, Enum):
             return
         raised = {code for code, _ in flow.raised}
-        possible = possible_in(node.body, requests.callee_codes())
-        by_themselves = possible if becomes_declared(node) else set()
+        possible = possible_codes_in(node.body, requests.callee_codes())
+        by_themselves = possible if can_become_declared(node) else set()
         for found in requests.called.values():
             # A called node's declared errors leave this node under the same name.
             by_themselves |= found.codes & possible

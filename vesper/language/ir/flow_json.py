@@ -1,4 +1,4 @@
-"""The flow of a node as JSON, and back: statements, handlers, machines, called nodes, grants (docs/spec/ir.md)."""
+"""JSON form of a node's flow: statements, handlers, machines, callees, grants (docs/spec/ir.md)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from vesper.language.ir.nodes import (
     Grants,
     Handler,
     Loop,
+    LoopState,
     Machine,
     Place,
     Raise,
     Request,
     Require,
     Return,
-    State,
     Statement,
     Step,
 )
@@ -155,7 +155,7 @@ def policy_to_json(policy: Policy) -> dict[str, Any]:
 
 
 class FlowReader:
-    """Rebuilds statements over a table of expressions that is complete."""
+    """Rebuilds statements over a complete table of expressions."""
 
     def __init__(self, table: list[Expression], source: dict[str, Any]) -> None:
         self._table = table
@@ -226,7 +226,7 @@ class FlowReader:
             self._maybe(body, "where"),
             self._maybe(body, "while"),
             body["max"],
-            tuple(State(each["local"], each["name"], self._table[each["value"]]) for each in body["state"]),
+            tuple(LoopState(each["local"], each["name"], self._table[each["value"]]) for each in body["state"]),
             self.block(body["body"]),
             self._maybe(body, "collect"),
             tuple((each["local"], self._table[each["value"]]) for each in body["next"]),
@@ -280,7 +280,7 @@ def policy_from_json(form: dict[str, Any]) -> Policy:
 
 
 def statement_forms(forms: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """Every statement of a body, with its kind, those inside others too."""
+    """Return every statement of a body with its kind, including nested ones."""
     found: list[tuple[str, dict[str, Any]]] = []
     waiting = list(reversed(forms))
     while waiting:

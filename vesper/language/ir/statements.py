@@ -1,7 +1,7 @@
-"""The statements of a node's body, as docs/spec/ir.md defines them.
+"""Statements of a node's body, defined in docs/spec/ir.md.
 
-Blocks nest: a statement may have statements inside, in arms, loops and handlers. `expressions_of` gives the outermost
-expressions in program order, which is the order of the table; `rebuilt` makes the same statement with other ones.
+Blocks nest: a statement may contain statements in arms, loops and handlers. `expressions_of` yields the outermost
+expressions in program order, which is the order of the table; `Rebuilder` replaces them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ Policy: TypeAlias = Mapping[str, int | str | tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """What happens where a statement fails with one of the codes. Without a value a body that ends lets the failure
-    go on."""
+    """Reaction to a failure with one of the codes.
+
+    Without a value, a body that reaches its end passes the failure on.
+    """
 
     codes: tuple[str, ...]
     body: Block
@@ -44,7 +46,7 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Raise:
-    """Ends the node with a declared error."""
+    """End of the node with a declared error."""
 
     values: tuple[tuple[str, Expression], ...]
 
@@ -74,7 +76,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LoopState:
     """A local that a loop carries from one iteration to the next."""
 
     local: int
@@ -91,7 +93,7 @@ class Loop:
     where: Expression | None
     condition: Expression | None
     max: int
-    state: tuple[State, ...]
+    state: tuple[LoopState, ...]
     body: Block
     collect: Expression | None
     next: tuple[tuple[int, Expression], ...]
@@ -101,14 +103,14 @@ class Loop:
 
     @property
     def type(self) -> Record:
-        """What the loop gives: the final state, and what was collected."""
+        """Return the type of the loop's value: the final state, and the collected values."""
         fields = tuple((each.name, each.value.type) for each in self.state)
         return Record(fields if self.collect is None else (*fields, ("collected", ArrayOf(self.collect.type))))
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An effect that the Host is asked for; `result` stands for what it answers."""
+    """A request to the Host; `result` stands for its completion."""
 
     name: str
     effect: str
@@ -146,19 +148,19 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """What a node knows of another that it calls."""
+    """The interface of a called node."""
 
     node: str
     semantic_hash: str
     inputs: tuple[tuple[str, Type, bool], ...]
-    """Name, type, and whether it may be left out."""
+    """Name, type, and whether a call may omit the input."""
     success: tuple[tuple[str, Type], ...]
     error: tuple[tuple[str, Type], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What the node needs and may never use, and how its data is kept."""
+    """Required and denied capabilities, audit level, sensitive inputs and policy of a node."""
 
     required: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
@@ -168,7 +170,7 @@ class Grants:
 
 
 def value_type(statement: Statement) -> Type | None:
-    """The type of the value that a statement's name stands for; None where it has none."""
+    """Return the type of the value that a statement's name has; None where it has none."""
     match statement:
         case Step(value=value):
             return value.type
@@ -184,7 +186,7 @@ def value_type(statement: Statement) -> Type | None:
 
 
 def leaves(block: Block) -> bool:
-    """True where nothing can come after the block: it returns or raises on every way through."""
+    """Return whether the block returns or raises on every path."""
     if not block:
         return False
     match block[-1]:
@@ -201,7 +203,7 @@ def leaves(block: Block) -> bool:
 
 
 def own_blocks(statement: Statement) -> tuple[Block, ...]:
-    """The blocks whose failures the statement's handlers take."""
+    """Return the blocks whose failures the statement's handlers handle."""
     match statement:
         case Branch(arms=arms, otherwise=otherwise):
             return (*(arm.body for arm in arms), otherwise)
@@ -220,7 +222,7 @@ def inner_blocks(statement: Statement) -> tuple[Block, ...]:
 
 
 def all_statements(block: Block) -> Iterator[Statement]:
-    """Every statement, those inside others after the one they stand in."""
+    """Yield every statement, each before the statements nested in it."""
     for statement in block:
         yield statement
         for inner in inner_blocks(statement):
@@ -228,7 +230,7 @@ def all_statements(block: Block) -> Iterator[Statement]:
 
 
 def expressions_of(block: Block) -> Iterator[Expression]:
-    """The outermost expressions, in program order."""
+    """Yield the outermost expressions in program order."""
     for statement in block:
         match statement:
             case Step(value=value):
@@ -267,7 +269,7 @@ Rebuild: TypeAlias = "Callable[[Expression, Bound], Expression]"
 
 
 class Rebuilder:
-    """Statements with every expression put through a function, in program order, and their locals numbered anew."""
+    """Copies statements with every expression replaced by a function, in program order, and with new locals."""
 
     def __init__(self, expression: Rebuild, new_local: Callable[[], int]) -> None:
         self._expression = expression
@@ -324,7 +326,7 @@ class Rebuilder:
             over=over,
             where=where,
             condition=condition,
-            state=tuple(State(inner[s.local], s.name, v) for s, v in zip(loop.state, values, strict=True)),
+            state=tuple(LoopState(inner[s.local], s.name, v) for s, v in zip(loop.state, values, strict=True)),
             body=body,
             collect=collect,
             next=next_,

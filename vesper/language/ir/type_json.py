@@ -1,4 +1,4 @@
-"""Types in documents: how the IR writes and reads them."""
+"""JSON form of types in IR documents."""
 
 from __future__ import annotations
 

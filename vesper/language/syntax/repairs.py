@@ -15,7 +15,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import CheckingStopped, Diagnostic, DiagnosticBag
 from vesper.language.diagnostics.fix import Edit, Fix, Safety, apply_edits
 from vesper.language.diagnostics.source import SourceFile, Span
-from vesper.language.diagnostics.suggest import the_one_meant
+from vesper.language.diagnostics.suggest import single_suggestion
 from vesper.language.syntax.expression_slot import expression_slot, quote_scalar
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree, read_yaml
 
@@ -41,7 +41,7 @@ def _safe(description: str, *edits: Edit) -> Fix:
 
 def _suggestion(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
     """Return a fix with the single close name. Never safe, because a close name may mean something else."""
-    meant = the_one_meant(diagnostic.help)
+    meant = single_suggestion(diagnostic.help)
     span = diagnostic.primary.span
     written = source.slice(span)
     if len(written) > 2 and written[0] == written[-1] and written[0] in "'\"":

@@ -582,7 +582,7 @@ class FlowChecker:
             where,
             condition,
             maximum,
-            tuple(ir.State(s.number, s.name, value) for s, value in zip(state, values, strict=True)),
+            tuple(ir.LoopState(s.number, s.name, value) for s, value in zip(state, values, strict=True)),
             body,
             collect,
             next_,

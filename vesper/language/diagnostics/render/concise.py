@@ -1,4 +1,4 @@
-"""Diagnostics for tools and logs: one line each."""
+"""Diagnostics on one line each, for tools and logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnostics for people: the line, a caret under the smallest wrong text, and what to do."""
+"""Diagnostics with the source line, a caret under the span, and help."""
 
 from __future__ import annotations
 
