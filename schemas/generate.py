@@ -1,10 +1,10 @@
-"""Writes every generated file from the declarations; with `--check`, compares instead.
+"""Generator of every file derived from the declarations; with `--check`, compares instead.
 
     python schemas/generate.py            write
-    python schemas/generate.py --check    exit 1 and list what is stale
+    python schemas/generate.py --check    exit 1 and list stale files
 
-Each module under `emit/` has one function `outputs(declarations)` that returns `{path: text}`. A file that carries
-the generated mark but that no emitter writes any more is reported too, so nothing outlives its generator.
+Each module under `emit/` has one function `outputs(declarations)` that returns `{path: text}`. A file that carries the
+generated mark but that no emitter writes is reported too.
 """
 
 from __future__ import annotations

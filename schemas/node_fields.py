@@ -49,7 +49,7 @@ class NodeFields:
     """Every mapping of `fields.toml`."""
 
     mappings: tuple[NodeMapping, ...]
-    """Mappings; those of steps include the fields common to all steps or to steps with effects."""
+    """Mappings with their fields. Those of steps include the fields common to all steps or to steps with effects."""
 
     def mapping(self, name: str) -> NodeMapping:
         return next(each for each in self.mappings if each.name == name)

@@ -94,7 +94,7 @@ def _case(operation: Operation, number: int, example: Example) -> list[str]:
 
 
 def _form_case(case_id: str, operation: Operation, example: Example) -> list[str]:
-    """Return the case of a form: an expression over inputs for the front end, since a form is no call in the IR."""
+    """Return the case of a form, an expression over inputs for the front end. A form is no call in the IR."""
     expression = str(operation.call)
     inputs: list[str] = []
     given = dict(zip((name for name, _ in operation.params), example.args, strict=False))

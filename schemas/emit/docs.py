@@ -253,7 +253,7 @@ def _diagnostics(diagnostics: tuple[DiagnosticCode, ...]) -> str:
 
 
 def _documents(diagnostic: DiagnosticCode) -> list[str]:
-    """Return the node with the diagnostic and the repaired one, or the reason for having none."""
+    """Return the faulty and the repaired node, or the reason for having none."""
     if diagnostic.bad is None or diagnostic.good is None:
         return [f"No example: {diagnostic.no_example}."]
     return ["Wrong:", f"```yaml\n{diagnostic.bad}```", "Right:", f"```yaml\n{diagnostic.good}```"]

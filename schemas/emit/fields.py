@@ -62,7 +62,7 @@ def _quote(text: str) -> str:
 
 
 def _schema(fields: NodeFields, types: list[str]) -> str:
-    """Return a Draft 2020-12 schema for completion and first checks in an editor; `vesper check` is stricter."""
+    """Return a Draft 2020-12 schema for completion and first checks in an editor. `vesper check` is stricter."""
     definitions: dict[str, Any] = {mapping.name: _object(mapping) for mapping in fields.mappings}
     definitions["step"] = {"anyOf": [_ref(mapping.name) for mapping in fields.mappings if mapping.step]}
     definitions["type"] = {

@@ -64,7 +64,7 @@ def _row(operation: Operation) -> str:
 
 
 def _field(name: str, text: str) -> str:
-    """Return a field on one line, or a long tuple with one item per line, as ruff formats it."""
+    """Return a field on one line. A long tuple has one item per line, as ruff formats it."""
     line = f"        {name}={text},\n"
     if len(line) <= WIDTH + 1 or not text.startswith("(("):
         return line
@@ -195,7 +195,7 @@ def _wrap(text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a string as the formatter writes it: in double quotes, unless that needs more escapes."""
+    """Return a string as the formatter writes it. Double quotes are used unless they need more escapes."""
     quoted = _quote(text)
     if text.count('"') <= text.count("'"):
         return quoted

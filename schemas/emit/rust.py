@@ -57,7 +57,7 @@ WHOLE = {"any", "ordered", "number"}
 
 BOUND_BORROWED = {**dict.fromkeys(WHOLE, "&Value"), "key": "Key<'_>", "enum": "Member", "record": "&[Value]"}
 BOUND_OWNED = {**dict.fromkeys(WHOLE, "Value"), "enum": "Member", "record": "Arc<[Value]>"}
-"""Rust type of a value whose type is a parameter, by the bound of the parameter."""
+"""Rust type of a value of a type parameter, by the parameter's bound."""
 
 GIVEN = ("Boolean", "Fields", "Float", "Integer", "List", "Null", "Text")
 """Forms of a value in the table of examples."""
@@ -73,7 +73,7 @@ COMPOSED_WRAPPED = {
 }
 
 ENUM_NAMES = {"mode": "RoundingMode", "order": "SortOrder", "kind": "JsonKind", "weekend": "Weekday"}
-"""Rust name of the enum of a parameter, or of the enum that an operation returns; by default that name."""
+"""Rust name of the enum of a parameter or result. The default is the parameter's or operation's name."""
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
@@ -265,7 +265,7 @@ def _arity(declarations: Declarations) -> int:
 
 
 def _typed_params(operation: Operation) -> list[str]:
-    """Return the type parameters that a kernel needs as types: values lack field names, and json lacks its type."""
+    """Return the type parameters that a kernel needs as types. Values lack field names, and json lacks its type."""
     return [name for name, _ in operation.type_params] if operation.family == "json" else []
 
 
@@ -277,13 +277,13 @@ def _pattern_params(operation: Operation) -> tuple[str, ...]:
 
 
 def _named_params(operation: Operation) -> list[str]:
-    """Return the type parameters whose member names a kernel needs, since a member is only a position."""
+    """Return the type parameters whose member names a kernel needs. A member is only a position."""
     enums = [name for name, bound in operation.type_params if bound == "enum"]
     return enums if operation.returns == "string" else []
 
 
 def _named_enum(name: str, doc: str, rows: list[tuple[str, str, str]]) -> list[str]:
-    """Return an enum without data, with `ALL`, `name` and `from_name`; rows are variant, name and prose."""
+    """Return an enum without data, with `ALL`, `name` and `from_name`. Rows are variant, name and prose."""
     return [
         f"/// {doc}",
         "#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]",
@@ -691,7 +691,7 @@ def _type_value(text: str) -> Any:
 
 
 def _composed(text: str) -> tuple[str, list[str]] | None:
-    """Return name and parts of a composed type: `map<K, array<V>>` gives `map` and `K`, `array<V>`."""
+    """Return name and parts of a composed type. `map<K, array<V>>` yields `map` and `K`, `array<V>`."""
     found = re.fullmatch(r"(\w+)<(.+)>", text)
     if not found or found[1] not in COMPOSED_PATTERNS:
         return None
@@ -699,7 +699,7 @@ def _composed(text: str) -> tuple[str, list[str]] | None:
 
 
 def _fields(text: str) -> list[tuple[str, str]] | None:
-    """Return the fields of a record: `{key: K, value: array<V>}` gives `key` and `K`, `value` and `array<V>`."""
+    """Return the fields of a record. `{key: K, value: array<V>}` yields `key` and `K`, `value` and `array<V>`."""
     found = re.fullmatch(r"\{(.+)\}", text)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Emitter of the Unicode tables for Python, from the committed extract of the Unicode Character Database.
+"""Emitter of the Unicode tables for Python, from the committed Unicode extract.
 
 Each table is one text that `vesper/values/unicode.py` parses on first use: a module of ten thousand tuples would slow
 every start of the compiler, and most nodes use none of them.
@@ -44,7 +44,7 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
 
 
 def _mapping(rows: Iterable[list[str]]) -> Iterator[str]:
-    """Yield runs of code points with equal steps and offsets, and the others one by one."""
+    """Yield runs of code points with equal steps and offsets, then single ones."""
     runs: list[tuple[int, int, int, int]] = []
     several: list[str] = []
     for start, *targets in rows:

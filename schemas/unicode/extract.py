@@ -1,10 +1,10 @@
-"""Writes `unicode_15_0_0.txt`: what the language uses of the Unicode Character Database, from its own files.
+"""Writer of `unicode_15_0_0.txt`, the extract of the Unicode Character Database.
 
     python schemas/unicode/extract.py FOLDER     FOLDER holds UnicodeData.txt and the others, of version 15.0.0
 
-The four files are the ones that the Unicode Consortium publishes under Public/15.0.0/ucd; Debian 12 has them in the
-package `unicode-data` 15.0.0-1, under usr/share/unicode. Each must have the SHA-256 below. The extract is committed, so
-this runs again only for another version of Unicode. `schemas/emit/unicode.py` makes the Python tables of it; the Rust
+The Unicode Consortium publishes the four files under Public/15.0.0/ucd; Debian 12 has them in the package
+`unicode-data` 15.0.0-1, under usr/share/unicode. Each must have the SHA-256 below. The extract is committed, so this
+runs again only for another version of Unicode. `schemas/emit/unicode.py` writes the Python tables from it; the Rust
 tables come from another program and another copy of the database, and a test compares both.
 """
 

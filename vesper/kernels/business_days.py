@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class BusinessDays:
-    """A calendar of day numbers, with 0001-01-01, a Monday, as 1; `weekend` holds weekdays from 0 for Monday."""
+    """A calendar of day numbers, with 0001-01-01, a Monday, as 1. `weekend` holds weekdays from 0 for Monday."""
 
     def __init__(self, weekend: frozenset[int], holidays: Iterable[int]) -> None:
         self._workdays = [weekday not in weekend for weekday in range(7)]

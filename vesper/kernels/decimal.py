@@ -127,7 +127,7 @@ def _with_the_threads_context(function: Callable[_Parameters, _Result]) -> Calla
 
 
 PYTHON_FAILURES: Final = (DecimalException, KeyError)
-"""Exceptions of bare Python: a trapped digit loss of an operator, and a missing key of a dict."""
+"""Exceptions of bare Python: digit loss in an operator, or a missing key."""
 
 
 def translate_failure(failure: DecimalException | KeyError) -> Raised:
@@ -137,7 +137,7 @@ def translate_failure(failure: DecimalException | KeyError) -> Raised:
 
 
 def unsigned_zero(number: Decimal) -> Decimal:
-    """Return the number; a zero loses the sign that `decimal` gives to products such as 0 * -1."""
+    """Return the number with an unsigned zero. `decimal` signs products such as 0 * -1."""
     return number if number else number.copy_abs()
 
 

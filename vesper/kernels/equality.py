@@ -36,7 +36,7 @@ def holds_nan(value: object) -> bool:
 
 
 def hashable(value: object) -> object:
-    """Return a hashable object that is equal exactly where two values of one type are equal."""
+    """Return a hashable object that is equal exactly where two values are equal."""
     match value:
         case Decimal():
             # SAFETY: text, because hashes of numbers are predictable and collisions could be forced.

@@ -20,7 +20,7 @@ Ordered = TypeVar("Ordered", bound=Comparable)
 
 
 def order_of(declared: Sequence[str]) -> Callable[[Any], Comparable]:
-    """Return the sort key: the position among the declared members, or without those the value itself."""
+    """Return the sort key of an ordered type. It is the position among the declared members, if given, or the value."""
     if not declared:
         return place_of
     places = {member: place for place, member in enumerate(declared)}

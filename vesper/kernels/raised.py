@@ -50,7 +50,7 @@ class _Ending(VesperError):
 
 
 class Raised(_Ending):
-    """A failure: a run-time error of the closed list, or the failure of an effect or called node."""
+    """A failure with its code. Operations, effects and called nodes raise it."""
 
     def __init__(self, code: ErrorCode | str) -> None:
         super().__init__(str(code))
@@ -92,7 +92,7 @@ class DeclaredError(_Ending):
 
 
 class ContractBroken(_Ending):
-    """A clause that does not hold: its phase, its index in the phase, and the values that it mentions."""
+    """A clause that does not hold, with its phase, index and mentioned values."""
 
     def __init__(self, phase: str, index: int, values: Mapping[str, object]) -> None:
         super().__init__(phase, index)
@@ -113,7 +113,7 @@ class ContractBroken(_Ending):
 
 
 class BadInput(_Ending):
-    """Objects that are no inputs of the node: every problem, with the expected type and the given object."""
+    """Inputs that the node cannot accept. Each problem has the expected type and the given object."""
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         super().__init__(ErrorCode.BAD_INPUT.value)

@@ -49,7 +49,7 @@ def parts(number: Decimal) -> tuple[int, int]:
 
 
 def assemble(coefficient: int, scale: int) -> Decimal:
-    """Return the decimal of a coefficient and scale; a negative scale is written out as zeros."""
+    """Return the decimal of a coefficient and scale. A negative scale is written out as zeros."""
     # SEMANTICS: not through text, whose length CPython limits for integers.
     return _assemble(Decimal(coefficient), scale)
 
@@ -88,7 +88,7 @@ def divide_rounded(left: Decimal, right: Decimal, scale: int) -> Decimal:
 
 
 def fit_scale(number: Decimal, scale: int) -> Decimal:
-    """Return an exact result with this scale, or with fewer trailing zeros to stay within 34 digits."""
+    """Return an exact result with this scale. Trailing zeros beyond 34 digits are dropped."""
     if number.adjusted() + scale >= SIGNIFICANT:
         scale = max(SIGNIFICANT - 1 - number.adjusted(), 0)
     return rescale(number, scale)
@@ -109,7 +109,7 @@ def rounded_quotient(dividend: int, divisor: int, mode: str) -> int:
 
 
 def _rounds_away_from_zero(mode: str, past_half: int, is_odd: bool, is_negative: bool) -> bool:
-    """Return whether to round away from zero; `past_half` is the distance beyond the middle, 0 for a tie."""
+    """Return whether to round away from zero. `past_half` is the distance beyond the middle, 0 for a tie."""
     match mode:
         case "half_even":
             return past_half > 0 or (past_half == 0 and is_odd)

@@ -64,7 +64,7 @@ def capabilities(node: Node) -> tuple[str, ...]:
 
 
 def needs(node: Node) -> dict[str, list[str]]:
-    """Return the steps that need each capability, from the IR; for SQL by the declared capabilities."""
+    """Return the steps that need each capability, from the IR. For SQL the declared capabilities decide."""
     found: dict[str, list[str]] = {capability: [] for capability in node.grants.required}
     for statement in all_statements(node.body):
         if isinstance(statement, Request):

@@ -41,7 +41,7 @@ def node_files(roots: list[Path]) -> list[Path]:
 
 
 def id_of(path: Path) -> str:
-    """Return the id that a file declares; its name without suffix where none can be read."""
+    """Return the id that a file declares. Where none can be read, its name without suffix."""
     try:
         with path.open("rb") as file:
             text = file.read(_MAX_BYTES).decode("utf-8", "replace")
@@ -59,7 +59,7 @@ _FIRST = re.compile(r"(?:[ ]*(?:#[^\n]*)?\n)*node_id:[ ]+([a-z][a-z0-9_]*)[ ]*(?
 
 
 def plain_id(text: str) -> str | None:
-    """Return the id of a text that begins with it as one word on its line; None where only the parser can decide."""
+    """Return the id that begins a text as one word on its line. None where only the parser can decide."""
     found = _FIRST.match(text)
     # Characters that YAML rejects are left to the parser.
     return found[1] if found is not None and not _UNUSUAL.search(text) else None
@@ -111,7 +111,7 @@ def locate(wanted: str, root: Path) -> Path:
 
 
 def _mentions(path: Path, word: str) -> bool:
-    """Return whether the bytes of a file contain this word, which is much faster than parsing.
+    """Return whether a file contains this word. That is much faster than parsing.
 
     An id may be written with escapes, so every file is parsed where no file contains the word.
     """
@@ -123,6 +123,6 @@ def _mentions(path: Path, word: str) -> bool:
 
 
 def _matches(wanted: str, files: list[Path], id_: Callable[[Path], str]) -> list[Path]:
-    """Return the files with this id, or else those with the newest version of this name."""
+    """Return the files with this id, or else of the name's newest version."""
     exact = [path for path in files if id_(path) == wanted]
     return exact or next(iter(versions(wanted, files, id_).values()), [])

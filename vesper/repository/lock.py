@@ -35,7 +35,7 @@ class Lock:
     """Entries by node name without version."""
 
     def differs(self, node_id: str, semantic_hash: str) -> str | None:
-        """Return the difference of a node to its entry, to follow `vesper.lock` in a message; None if there is none."""
+        """Return how a node differs from its entry, or None. The text follows `vesper.lock` in a message."""
         parts = split_node_id(node_id)
         pinned = None if parts is None else self.nodes.get(parts[0])
         if pinned is None or pinned.node_id != node_id or pinned.semantic_hash == semantic_hash:
@@ -48,7 +48,7 @@ class LockProblem(Exception):
 
 
 def read_lock(root: Path) -> Lock | LockProblem:
-    """Return the lock of a folder of nodes; an empty one where there is no file."""
+    """Return the lock of a folder of nodes. It is empty where there is no file."""
     try:
         with (root / LOCK_NAME).open("rb") as file:
             data = file.read(_MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Check of file names and ids: a file is named after its node, and ids are unique.
+"""Check of file names and ids. A file is named after its node, and ids are unique.
 
 Takes the files of one check one by one and returns diagnostics. The contents of the files are not checked here.
 """
@@ -36,7 +36,7 @@ class Names:
 
 
 def _is_same_file(one: Path, other: Path) -> bool:
-    """Return whether two paths lead to one file; a file removed meanwhile counts as the same."""
+    """Return whether two paths lead to one file. A file removed meanwhile counts as the same."""
     try:
         return one.samefile(other)
     except OSError:

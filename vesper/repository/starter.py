@@ -1,4 +1,4 @@
-"""Texts of new nodes: a small valid node, or the newest version of a node under the next number."""
+"""Texts of new nodes. A new node is a small valid one, or a copy under the next version."""
 
 from __future__ import annotations
 

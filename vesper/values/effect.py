@@ -22,7 +22,7 @@ class EffectSpec:
     name: str
     operations: tuple[str, ...]
     capability: str
-    """Capability with a hole for the target: a fixed field, or `{table}` for each table of the SQL."""
+    """Capability with a hole for its target. The target is a fixed field, or `{table}` for each table of the SQL."""
     classes: tuple[str, ...]
     """Effect classes that a step may choose; the first is the default."""
     fixed: tuple[str, ...]

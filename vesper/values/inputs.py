@@ -1,4 +1,4 @@
-"""Conversion of a caller's objects to values, for a whole call; each problem has its path.
+"""Conversion of a caller's objects to values, for a whole call. Each problem has its path.
 
 Defined in docs/spec/values.md. SAFETY: no method that a caller's subclass may override is called; collections are read
 through the functions of the base types.
@@ -37,11 +37,11 @@ _REFUSED = _Refused()
 Declared: TypeAlias = Sequence[tuple[str, Type, Value]]
 """Inputs with name, type and default. None is the default of an optional; other types then have no default."""
 _Path: TypeAlias = "str | tuple[_Path, str, object]"
-"""A name, or a path with a sign and the next step; converted to text only for a problem."""
+"""A name, or a path with a sign and the next step. Converted to text only for a problem."""
 
 
 class NotInputs(TypeError):
-    """The inputs of a call are no dict of names: an error of the calling program, not an outcome."""
+    """The inputs of a call are no dict of names. This is an error of the caller, not an outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def read_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[s
 
 
 def _plain(given: Mapping[str, object]) -> dict[str, object]:
-    """Return the inputs in a plain dict with plain names, so that no lookup calls overridden methods."""
+    """Return the inputs in a plain dict with plain names. Lookups then call no overridden methods."""
     plain: dict[str, object] = {}
     for key, value in _dict(given).items():
         if not is_a(key, str):
@@ -236,7 +236,7 @@ def _sequence(given: object) -> Sequence[object]:
 
 
 def _members(given: object) -> list[object] | None:
-    """Return the members of a set or frozenset, read by the base type; None for other objects."""
+    """Return the members of a set or frozenset, read by the base type. Returns None for other objects."""
     if is_a(given, set):
         _limit(set.__len__(given))
         return list(set.__iter__(given))

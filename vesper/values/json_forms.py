@@ -1,4 +1,4 @@
-"""JSON form of every value, in both directions: for `to_json`, `CAST`, and inputs given as JSON.
+"""JSON form of every value, for `to_json`, `CAST` and inputs given as JSON.
 
 The IR uses another form (`model.to_json`), in which numbers are integers and maps are arrays of pairs.
 """
@@ -123,7 +123,7 @@ def forms_of_json(text: str) -> object:
 
 
 def input_of_json(type_: Type, form: object) -> object:
-    """Return the Python objects of an input given as JSON, with numbers as int and Decimal.
+    """Return the Python objects of a JSON input, with numbers as int and Decimal.
 
     Objects that do not fit the type are returned unchanged and rejected later.
     """
@@ -151,7 +151,7 @@ def input_of_json(type_: Type, form: object) -> object:
 
 
 _PAST_EVERY_FLOAT = 10**400
-"""Stands for a JSON number beyond the range of floats, so that it is rejected as out of range."""
+"""Integer for a JSON number beyond the range of floats. It is rejected as out of range."""
 
 
 def _is_pair(form: object) -> bool:

@@ -96,7 +96,7 @@ def number_mistake(token: str, offset: int) -> JsonMistake:
 
 
 def unexpected_token(text: str, offset: int, expected: str) -> JsonMistake:
-    """Return the mistake of a token in the wrong place, or of a text that ends too soon."""
+    """Return the mistake of a misplaced token, or of a text that ends too soon."""
     if offset >= len(text):
         return malformed(offset, f"expected {expected}, but the text ends here")
     before = text[:offset].rstrip(" \t\n\r")

@@ -83,7 +83,7 @@ def _length(content: JsonContent, known: dict[int, int]) -> int:
 
 
 def exact_text(value: Json) -> str:
-    """Return JSON in which numbers keep their places: for literals of the IR, and for display."""
+    """Return JSON in which numbers keep their places. Used for literals of the IR and for display."""
     return _text(value.content, decimal_text)
 
 
@@ -363,7 +363,7 @@ def _checked_string(text: str) -> str:
 
 
 def _number_of_float(number: float) -> Decimal:
-    """Return the number that the shortest text of a float spells, as a JSON encoder would write it."""
+    """Return the number of a float's shortest text, as a JSON encoder writes it."""
     return normal_decimal(Decimal(repr(number)))
 
 

@@ -265,7 +265,7 @@ def scalar_text(value: Scalar) -> str:
 
 
 def to_json(type_: Type, value: Value) -> JsonForm:
-    """Return the JSON form of the IR: maps are arrays of pairs, floats and json are texts."""
+    """Return the JSON form of the IR. Maps are arrays of pairs, floats and json are texts."""
     match type_, value:
         case OptionalOf(inner), _:
             return None if value is None else to_json(inner, value)
@@ -325,7 +325,7 @@ def accept_key(type_: Type, given: object) -> Key:
 
 
 def plain(value: Value) -> Value:
-    """Return a value as a caller receives it: json becomes plain objects, everything else is unchanged."""
+    """Return a value as a caller receives it. A json becomes plain objects; everything else is unchanged."""
     match value:
         case Json():
             return plain_json(value)  # type: ignore[return-value]  # of the forms that other values have

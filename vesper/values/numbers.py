@@ -18,7 +18,7 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def parse_decimal(text: str) -> Decimal:
-    """Return the decimal of a text, within the limits, with scale ≥ 0 and no negative zero."""
+    """Return the decimal of a text, within the limits. It has scale ≥ 0 and no negative zero."""
     match = _DECIMAL_TEXT.fullmatch(text)
     if match is None:
         raise ValueProblem(ProblemKind.MALFORMED)
@@ -35,7 +35,7 @@ def parse_decimal(text: str) -> Decimal:
 
 
 def normal_decimal(number: Decimal) -> Decimal:
-    """Return the number with scale ≥ 0 and no negative zero, or raise a problem beyond the limits."""
+    """Return the number with scale ≥ 0 and no negative zero. Raises a problem beyond the limits."""
     sign, digits, exponent = Decimal.as_tuple(number)
     if not isinstance(exponent, int):
         raise ValueProblem(ProblemKind.MALFORMED)
@@ -54,7 +54,7 @@ def normal_decimal(number: Decimal) -> Decimal:
 
 
 def decimal_of_integer(number: int) -> Decimal:
-    """Return an integer as a decimal, or raise a problem where it has too many digits."""
+    """Return an integer as a decimal. Raises a problem where it has too many digits."""
     # 1,000 digits need at most 3,322 bits. Checked first, because converting a huge integer takes quadratic time.
     if number.bit_length() > 3322:
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
@@ -79,7 +79,7 @@ def parse_float(text: str) -> float:
 
 
 def finite_float(text: str) -> float:
-    """Return the float of a written number; beyond the largest float it is out of range."""
+    """Return the float of a written number. Beyond the largest float it is out of range."""
     number = parse_float(text)
     if math.isinf(number) and text not in _NOT_FINITE:
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)

@@ -28,7 +28,7 @@ class OpSpec:
 
     @property
     def is_implemented(self) -> bool:
-        """False for an operation that is specified and that no engine has; nodes that use it are rejected."""
+        """False for an operation that is specified and that no engine has. Nodes that use it are rejected."""
         return self.status == "implemented"
 
     @property

@@ -19,7 +19,7 @@ CATEGORIES = (
     "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po",
     "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn",
 )  # fmt: skip
-"""General categories of Unicode; the first letter alone stands for every category that begins with it."""
+"""General categories of Unicode. The first letter alone selects every category that begins with it."""
 
 
 class PatternProblem(Exception):
@@ -122,7 +122,7 @@ def can_be_empty(part: Part) -> bool:
 
 
 def instructions(part: Part) -> int:
-    """Return the number of instructions of a part, to which the limit applies in every engine."""
+    """Return the number of instructions of a part. The limit applies to it in every engine."""
     match part:
         case Class() | AnyPoint() | Anchor():
             return 1

@@ -330,7 +330,7 @@ class _Parser:
         return Range(item.first, last.last)
 
     def _class_character(self, first: int) -> Range | Escape:
-        """Parse one code point or escape of a class; `first` is the offset of the first item."""
+        """Parse one code point or escape of a class. `first` is the offset of the first item."""
         start, character = self._at, self._next
         if character == "\\":
             if self._text[start + 1 : start + 2] in ("b", "B"):

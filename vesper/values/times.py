@@ -24,7 +24,7 @@ _SHORT = re.compile(
 )
 _MICROSECONDS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 _MAX_COUNT_DIGITS = 18
-"""Digits of the longest duration in microseconds; a longer count exceeds the limit in every unit."""
+"""Digits of the longest duration in microseconds. A longer count exceeds the limit in every unit."""
 
 
 def parse_date(text: str) -> date:

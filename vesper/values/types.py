@@ -148,7 +148,7 @@ _NUMBERS = (INTEGER, DECIMAL, FLOAT)
 
 
 def is_key(type_: Type) -> bool:
-    """Return whether the type can be a map key or set element: it has exact equality and order."""
+    """Return whether the type can be a map key or set element. Such types have exact equality and order."""
     return type_ in _KEYS or isinstance(type_, Enum)
 
 
@@ -216,7 +216,7 @@ _WORD = re.compile(r"""\s*(->|[A-Za-z_][A-Za-z0-9_]*|'[^']*'|"[^"]*"|[<>\[\](){}
 
 @cache
 def declared_type(text: str) -> Type:
-    """Return the type of a declaration text; a single word that is no type is a type parameter.
+    """Return the type of a declaration text. A single word that is no type is a type parameter.
 
     Also reads the texts of `type_text`.
     """
@@ -228,7 +228,7 @@ def declared_type(text: str) -> Type:
 
 
 def type_text(type_: Type) -> str:
-    """Return a type in full, as a node writes it: records by their fields, unusual members in quotes."""
+    """Return a type in full, as a node writes it. Records are written by fields, unusual members in quotes."""
     match type_:
         case Enum(members):
             return f"enum[{', '.join(map(_member_text, members))}]"

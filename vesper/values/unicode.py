@@ -45,8 +45,9 @@ def category(code_point: int) -> str:
 
 
 def is_printable(character: str) -> bool:
-    """Return whether a character can be displayed: no control, format, private or unassigned one, no space but
-    U+0020.
+    """Return whether a character can be displayed.
+
+    Controls, formats, private and unassigned ones and spaces but U+0020 cannot.
     """
     # SEMANTICS: `str.isprintable` uses the host's tables, on which generated code must not depend.
     if character.isascii():

@@ -1,9 +1,10 @@
-"""Runs the program of a pattern over a text, in at most instructions × (code points + 1) steps.
+"""Matchers that run the program of a pattern over a text in linear time.
 
-All threads of the program advance together, one code point at a time, in the order in which a backtracking search would
-try them. Of two threads at one instruction the later one can never be preferred and is dropped. `Finder` carries the
-start and groups of each thread. `Recognizer` only decides whether there is a match; it caches transitions by code
-point, so that most of a text is read through one dictionary lookup per code point.
+A run takes at most instructions × (code points + 1) steps. All threads of the program advance together, one code point
+at a time, in the order in which a backtracking search would try them. Of two threads at one instruction the later one
+can never be preferred and is dropped. `Finder` carries the start and groups of each thread. `Recognizer` only decides
+whether there is a match; it caches transitions by code point, so that most of a text is read through one dictionary
+lookup per code point.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import TypeAlias
 from vesper.kernels.regex.program import JUMP, MATCH, SAVE, SPLIT, TAKE, WORD, Program, program_of
 
 Slots: TypeAlias = tuple[int, ...]
-"""Start and end of the match and of each group; -1 for those without part in it."""
+"""Start and end of the match and of each group. Groups without part in it have -1."""
 
 _MAX_STEPS = 10_000
 """Maximum number of transitions that a recognizer caches before it starts again, which bounds memory."""
 
 
 def _holds(anchor: str, before: str, after: str) -> bool:
-    """Return whether an anchor holds between two code points; both are empty at the ends of the text."""
+    """Return whether an anchor holds between two code points. Both are empty at the ends of the text."""
     match anchor:
         case "^":
             return before == ""
@@ -45,7 +46,10 @@ class Finder:
         """Step at which each instruction was last reached."""
         self._step = 0
         self._idle: set[tuple[bool, str]] = set()
-        """Surroundings at which no match starts: whether a word character precedes, and the next code point."""
+        """Surroundings at which no match starts.
+
+        A pair of whether a word character precedes, and the next code point.
+        """
 
     def find_all(self) -> Iterator[Slots]:
         """Yield all matches from left to right; an empty one not directly after another match."""
@@ -134,7 +138,7 @@ class _ThreadSet:
     def __init__(self, threads: frozenset[int], before: str) -> None:
         self.threads = threads
         self.before = before
-        """A sample of the preceding kind of code point: of a word, another one, or empty at the start."""
+        """A sample of the preceding code point's kind: of a word, another, or none."""
         self.next: dict[str, _ThreadSet] = {}
         """Next state by code point; the empty text for the end."""
 

@@ -26,11 +26,14 @@ _ZERO = Decimal(0)
 
 
 class NotPlain(Exception):
-    """An object is not a value in its plain Python form; it may still be a valid input."""
+    """An object is not a value in its plain Python form. It may still be a valid input."""
 
 
 NOT_PLAIN: Final = (NotPlain, KeyError, DecimalException)
-"""Exceptions that end the fast reading of inputs: no plain value, missing name, decimal over a limit."""
+"""Exceptions that end the fast reading of inputs.
+
+They mean no plain value, a missing name, or a decimal over a limit.
+"""
 
 is_finite = Decimal.is_finite
 is_ascii = str.isascii

@@ -145,7 +145,7 @@ def _takes_now(node: Callable[..., Any]) -> bool:
 
 
 def _arguments(node: Callable[..., Any], inputs: dict[str, object]) -> dict[str, object]:
-    """Return inputs by parameter name: an input `len` is the parameter `len_` of a plain function."""
+    """Return inputs by parameter name. An input `len` is the parameter `len_` of a plain function."""
     if hasattr(node, "takes_now") or inputs.keys() <= (names := _parameters(node)):
         return inputs
     found = {name if name in names else f"{name}_": value for name, value in inputs.items()}
@@ -162,7 +162,7 @@ def _parameters(node: Callable[..., Any]) -> frozenset[str]:
 
 
 def call_node(where: str, node: Callable[..., Any], now: datetime, /, **inputs: object) -> Asking[Any]:
-    """Call a node that may make requests, and yield them under the path of the call."""
+    """Call a node and yield its requests under the path of the call."""
     if _takes_now(node):
         inputs["now"] = now
     steps = called(node, **inputs)

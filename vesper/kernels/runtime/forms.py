@@ -23,7 +23,7 @@ _State = TypeVar("_State")
 def sorted_by(
     key: Callable[[_Item], Any], items: Iterable[_Item], order: str, declared: Sequence[str] = ()
 ) -> list[_Item]:
-    """Sort items by key, stable in both orders, since Python's reversed sort keeps equal items in order."""
+    """Sort items by key, stable in both orders. Python's reversed sort keeps equal items in order."""
     keyed = _pair_with_keys(key, items, declared)
     keyed.sort(key=lambda pair: pair[0], reverse=order == "descending")
     return [item for _, item in keyed]

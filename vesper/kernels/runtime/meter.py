@@ -1,7 +1,7 @@
 """Fuel meter of the metered form of generated code.
 
-docs/spec/limits.md defines the cost of each construct. Nothing here reads a clock; the caller's `is_overdue` decides
-whether the time is up.
+The cost of each construct is defined in docs/spec/limits.md. Nothing here reads a clock; the caller's `is_overdue`
+decides whether the time is up.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def _portions(fuel: int, is_overdue: Callable[[], bool] | None) -> Iterator[Iter
 
 
 def all_of(meter: Meter, items: _Items) -> _Items:
-    """Charge all items of a collection and return it, where Python needs no loop over it."""
+    """Charge all items of a collection and return it. Used where Python needs no loop over it."""
     deque(meter(items), maxlen=0)
     return items
 
 
 def before_each(meter: Meter, function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
-    """Return the function with a charge per call, for `sorted`, which calls it once per item."""
+    """Return the function with a charge per call. Used with `sorted`, which calls it once per item."""
 
     def paid(item: _Item) -> _Result:
         meter.spend()

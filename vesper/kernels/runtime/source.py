@@ -18,12 +18,12 @@ class Source:
 
     path: str
     lines: Mapping[int, int] = field(default_factory=dict)
-    """Line of the node by line of the module, for lines that can end the execution."""
+    """Line of the node by line of the module. Only lines that can end the execution are listed."""
     clauses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Texts of the clauses by phase."""
 
     def line(self, of_module: int) -> int | None:
-        """Return the node's line for a line of the module that can end the execution, else None."""
+        """Return the node's line for a module line that can end the execution. None for other lines."""
         return self.lines.get(of_module)
 
     def clause(self, phase: str, index: int) -> str | None:
@@ -42,7 +42,7 @@ class Origin(NamedTuple):
 
 
 def origin(traceback: TracebackType | None) -> Origin | None:
-    """Return the location where an exception was raised: the innermost frame of generated code, or None."""
+    """Return the location of an exception: the innermost frame of generated code, or None."""
     found = None
     while traceback is not None:
         source = traceback.tb_frame.f_globals.get("SOURCE")

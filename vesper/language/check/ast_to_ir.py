@@ -141,7 +141,7 @@ class _NodeChecker:
         return type_
 
     def _constraints(self, declared: ast.Input, type_: Type | None) -> list[ir.Clause]:
-        """Return the clauses that every value of an input must satisfy: its own, then those of its types."""
+        """Return the clauses that every value of an input must satisfy. Its own come before those of its types."""
         if type_ is None:
             return []
         name = declared.name.text

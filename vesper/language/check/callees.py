@@ -27,7 +27,7 @@ class Interface:
     capabilities: tuple[str, ...]
     """Capabilities that the node and the nodes it calls need."""
     versions: Mapping[str, str]
-    """Id by name, of this node and of every node that it calls, at any depth."""
+    """Id by name, of this node and of every node called below it."""
     requests: Mapping[str, ir.Request] = field(default_factory=dict)
     """Requests that the node and the nodes it calls can make, by path.
 

@@ -91,7 +91,7 @@ class CaseEffects:
 
 
 def _subset(type_: Type, tree: Tree) -> Type:
-    """Return the type with only the fields that the case names; other fields are not compared."""
+    """Return the type with only the fields that the case names. Other fields are not compared."""
     inner = type_.inner if isinstance(type_, OptionalOf) else type_
     if not isinstance(inner, Record) or not isinstance(tree, yaml_tree.Mapping) or inner == JSON:
         return type_
@@ -101,5 +101,5 @@ def _subset(type_: Type, tree: Tree) -> Type:
 
 
 def _plain_path(path: str) -> str:
-    """Return a path without iteration indices and without the `_` of steps that may be skipped."""
+    """Return a path without iteration indices and without the `_` of skippable steps."""
     return "/".join(part.partition("[")[0].lstrip("_") for part in path.split("/"))

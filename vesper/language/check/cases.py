@@ -48,7 +48,7 @@ _WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]")
 def check_cases(
     cases: tuple[ast.TestCase, ...], node: ir.Node, called: Mapping[str, Interface], bag: DiagnosticBag
 ) -> tuple[Case, ...]:
-    """Return the cases of a node; cases that name unknown inputs, outputs, clauses or codes are reported."""
+    """Return the cases of a node. Cases that name unknown inputs, outputs, clauses or codes are reported."""
     inputs = {each.name: each.type for each in node.inputs}
     outputs = {each.name: each.type for each in node.outputs}
     clauses: dict[tuple[str, ...], tuple[str, int]] = {}
@@ -90,7 +90,7 @@ def check_cases(
 
 
 def _now(case: ast.TestCase, uses_now: bool, bag: DiagnosticBag) -> Value | None:
-    """Return the start time of a case; report a missing one where the node calls `now()`."""
+    """Return the start time of a case. A missing one is reported where the node calls `now()`."""
     if case.now is None:
         if uses_now:
             help_ = "give a start time: `now: 2026-11-15T12:00:00Z`"

@@ -22,13 +22,13 @@ from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Type
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """The comparison that a constraint stands for."""
+    """The comparison of a constraint."""
 
     verb: str
     """Verb of the comparison, within the operations of the compared type."""
     of_length: bool = False
     fixed_bound: int | None = None
-    """Bound of a constraint without argument, such as `positive`; None where the author writes the bound."""
+    """Bound of a constraint without argument, such as `positive`. None where the author writes the bound."""
 
 
 _NUMERIC = {
@@ -52,7 +52,7 @@ _SIGNS = {"equal": "==", "greater": ">", "greater_or_equal": ">=", "less_or_equa
 def constraint_clause(
     constraint: ast.Constraint, subject: ir.Expression, shown: str, bag: DiagnosticBag
 ) -> ir.Clause | None:
-    """Return the clause that a constraint of a value stands for, or None after reporting why there is none."""
+    """Return the clause of a constraint, or None after reporting an error."""
     type_ = subject.type
     if constraint.name.text == PATTERN and type_ == STRING and constraint.bound is not None:
         return _pattern_clause(constraint.bound, subject, shown, place_of(bag.source, constraint.span), bag)

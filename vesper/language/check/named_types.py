@@ -69,7 +69,7 @@ class TypeResolver:
         self._known[name.text] = (declared, Record(known, name.text) if is_sound else None)
 
     def resolve(self, text: ast.TypeText) -> Type | None:
-        """Return the type that a text stands for, or None after reporting why there is none."""
+        """Return the type of a text, or None after reporting an error."""
         type_ = self._resolve(text)
         if type_ is not None and _depth(type_) > MAX_TYPE_DEPTH:
             self._bag.error(Code.TOO_DEEP, text.span, limit=MAX_TYPE_DEPTH, what="types in one another")

@@ -1,4 +1,4 @@
-"""Meaning of names at a position: inputs, constants, earlier steps, bound names, and outputs in postconditions."""
+"""Names and their meaning: inputs, constants, earlier steps, bound names, outputs, error fields."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Scope:
     """
 
     def declare(self, kind: str, word: ast.Word, type_: Type | None, bag: DiagnosticBag) -> Declared:
-        """Add a name for the rest of its block, or report the declaration that already has it."""
+        """Add a name for the rest of its block, or report an existing declaration."""
         table = {"output": self.outputs, "error": self.errors}.get(kind, self.names)
         other = table.get(word.text) or (self.ended.get(word.text) if table is self.names else None)
         declared = Declared(kind, word.text, type_, word.span)

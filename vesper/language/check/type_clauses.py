@@ -1,4 +1,4 @@
-"""Clauses that the node's own types put on values: inputs, outputs, typed steps and results of CAST.
+"""Clauses that the node's own types put on values. They apply to inputs, outputs, typed steps and results of CAST.
 
 `items: array<Line>` yields `FORALL item IN items SATISFIES item.qty > 0`. Types have no names in the IR, so the clauses
 are built from the type texts. Clauses of inner types come before those of outer types.
@@ -18,7 +18,7 @@ from vesper.values.types import BOOLEAN, ArrayOf, MapOf, OptionalOf, Record, Set
 
 @dataclass(frozen=True, slots=True)
 class _TypedValue:
-    """A value of a declared type, and the name by which clause texts refer to it."""
+    """A value of a declared type, and its name in clause texts."""
 
     value: ir.Expression
     shown: str

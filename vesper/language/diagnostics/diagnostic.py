@@ -35,8 +35,9 @@ class Diagnostic:
     secondary: tuple[Label, ...]
     help: str | None
     fix: Fix | None = None
-    """Computed on request by `vesper.language.syntax.repairs` from code, span and text, so that diagnostics from a
-    cache have one too.
+    """Fix, computed on request by `vesper.language.syntax.repairs`.
+
+    It depends on code, span and text only, so diagnostics from a cache have one too.
     """
 
 

@@ -68,7 +68,10 @@ class SourceFile:
         return self.text[start:end].rstrip("\r")
 
     def character(self, offset: int) -> Span:
-        """Return the span of the character at an offset, or of the last one beyond the end; empty in an empty file."""
+        """Return the span of the character at an offset.
+
+        Beyond the end it is the last character, in an empty file nothing.
+        """
         start = max(0, min(offset, len(self.text) - 1))
         return Span(start, min(start + 1, len(self.text)))
 

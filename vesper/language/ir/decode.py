@@ -86,9 +86,7 @@ class _Reader:
         self._types: dict[tuple[str, str], Type] = {}
         self._table: list[Expression] = []
         self._binders: dict[int, tuple[int, int | None]] = {}
-        """Binder of each local: the index of its value, and its position among the names of a `for` (None for a
-        `let`).
-        """
+        """Binder of each local: index of its value, and position in a `for`. The position is None for a `let`."""
         self._steps: dict[str, tuple[str, dict[str, Any]]] = {}
         self._first_invariant = 0
         self._has_errors = False
@@ -188,7 +186,7 @@ class _Reader:
                 return self._for(body, place, index)
 
     def _find_binders(self, forms: list[dict[str, Any]], statements: list[tuple[str, dict[str, Any]]]) -> None:
-        """Record the binder of each local first, because locals are used before the row that binds them."""
+        """Record the binder of each local. Locals are used before the row that binds them."""
         for kind, body in statements:
             if kind == "loop":
                 for position, number in enumerate(body["locals"]):

@@ -61,7 +61,7 @@ def semantic_hash(node: Node) -> str:
 
 
 def encode_and_hash(node: Node) -> tuple[bytes, str] | None:
-    """Return the results of `encode` and `semantic_hash` in one pass; None for a node too large for engines."""
+    """Return the results of `encode` and `semantic_hash` in one pass. Returns None for a node too large for engines."""
     # Checked first, because the types of a hostile node can exhaust memory.
     expressions = node.expressions()
     if _size_of_types(expressions) > MAX_DOCUMENT:
@@ -78,7 +78,7 @@ def _encode_parts(node: Node, expressions: list[Expression]) -> tuple[bytes, str
 
 
 def _size_of_types(expressions: list[Expression]) -> int:
-    """Return a lower bound for the characters of types, which are written out at each use."""
+    """Return a lower bound for the characters of types. Types are written out at each use."""
     known: dict[int, int] = {}
 
     def size(type_: Type) -> int:
@@ -117,7 +117,7 @@ def _size_of_types(expressions: list[Expression]) -> int:
 
 
 def _with_list(form: dict[str, Any], name: str, items: list[str]) -> str:
-    """Return the canonical text of an object with one more member: a list of encoded items."""
+    """Return the canonical text of an object with one more member of encoded items."""
     before = _encode_json({key: value for key, value in form.items() if key < name})
     after = _encode_json({key: value for key, value in form.items() if key > name})
     assert before != "{}" != after, "commas stand on both sides"

@@ -45,7 +45,7 @@ def _codes_of_for(kind: str, type_: Type) -> set[str]:
 
 
 def own_codes(statement: ir.Statement, callee_codes: Iterable[str] = ()) -> set[str]:
-    """Return the codes with which the statement itself can fail, before its handlers and without inner blocks."""
+    """Return the codes with which the statement itself can fail. Handlers and inner blocks are not considered."""
     found: set[str] = set()
     match statement:
         case ir.Step(value=value):
@@ -108,7 +108,10 @@ def is_code(text: str) -> bool:
 
 
 def can_become_declared(node: ir.Node) -> bool:
-    """Return whether a failure can become a declared error: only `message` and optional fields are required."""
+    """Return whether a failure can become a declared error.
+
+    That requires that only `message` and optional fields exist.
+    """
     return bool(node.errors) and all(
         isinstance(each.type, OptionalOf) or (each.name == "message" and each.type == STRING)
         for each in node.errors[1:]
@@ -128,6 +131,6 @@ def declared_failures(node: ir.Node) -> tuple[str, ...]:
 
 
 def callee_codes(callee: ir.Callee) -> set[str]:
-    """Return the codes of a call by its interface: the callee's declared errors, and every run-time code."""
+    """Return the codes of a call by its interface. Those are the declared errors and every run-time code."""
     declared = callee.error[0][1].members if callee.error and isinstance(callee.error[0][1], Enum) else ()
     return {*declared, *(code.value for code in ErrorCode)}

@@ -127,7 +127,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """`and` or `or`; the right operand is evaluated only where the left one does not decide."""
+    """`and` or `or`. The right operand is evaluated only where the left one does not decide."""
 
     kind: str
     left: Expression
@@ -167,7 +167,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """An expression evaluated for every item of a collection; `kind` decides how the values are combined."""
+    """An expression evaluated for every item of a collection. `kind` decides how the values are combined."""
 
     kind: str
     locals: tuple[int, ...]
@@ -253,7 +253,7 @@ REF_KINDS = ("input", "constant", "step", "output", "error")
 
 
 def item_types(collection: Type) -> tuple[Type, ...]:
-    """Return the types of the names of a `for`: the item, or the key and value of a map."""
+    """Return the item type of a collection, or the key and value types of a map."""
     match collection:
         case ArrayOf(element) | SetOf(element):
             return (element,)
@@ -435,7 +435,10 @@ def depth(expression: Expression) -> int:
 
 
 def number_expressions(node: Node) -> Node:
-    """Return the node with the index of every expression set, and locals numbered in the order of their binders."""
+    """Return the node with indices of expressions and new numbers of locals.
+
+    Locals follow the order of their binders.
+    """
     numbers, locals_ = count(), count()
 
     def number(expression: Expression, bound: dict[int, int]) -> Expression:
@@ -498,7 +501,7 @@ def number_expressions(node: Node) -> Node:
 
 
 def mentioned_refs(clause: Clause) -> tuple[Ref, ...]:
-    """Return the names that a broken clause shows, once each in order of first mention, without large constants.
+    """Return the names that a broken clause shows, once each in order of first mention. Large constants are left out.
 
     Where an input and an output share a name, the output is shown at the position of the first.
     """

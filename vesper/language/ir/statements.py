@@ -110,7 +110,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to the Host; `result` stands for its completion."""
+    """A request to the Host; `result` is its completion."""
 
     name: str
     effect: str
@@ -170,7 +170,7 @@ class Grants:
 
 
 def value_type(statement: Statement) -> Type | None:
-    """Return the type of the value that a statement's name has; None where it has none."""
+    """Return the type of the value that a statement's name has. Returns None where it has none."""
     match statement:
         case Step(value=value):
             return value.type
@@ -269,7 +269,7 @@ Rebuild: TypeAlias = "Callable[[Expression, Bound], Expression]"
 
 
 class Rebuilder:
-    """Copies statements with every expression replaced by a function, in program order, and with new locals."""
+    """Copies statements in program order, with new expressions and new locals."""
 
     def __init__(self, expression: Rebuild, new_local: Callable[[], int]) -> None:
         self._expression = expression

@@ -115,7 +115,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """`FOR line IN items WHERE line.qty > 0`; with two names, the keys and values of a map."""
+    """A binding `FOR line IN items WHERE line.qty > 0`. With two names it binds the keys and values of a map."""
 
     names: tuple[Word, ...]
     over: Expression
@@ -145,7 +145,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`SUM`, `COUNT`, `MIN`, `MAX` or `AVG` of a collection, or of an expression over its items."""
+    """`SUM`, `COUNT`, `MIN`, `MAX` or `AVG` over a collection or an expression of its items."""
 
     function: Word
     value: Expression
@@ -194,7 +194,10 @@ class With:
 
 @dataclass(frozen=True, slots=True)
 class Comprehension:
-    """`[e FOR x IN xs]` an array, `{e FOR x IN xs}` a set, `{k: e FOR x IN xs}` a map."""
+    """A comprehension of an array, set or map.
+
+    `[e FOR x IN xs]` is an array, `{e FOR x IN xs}` a set, `{k: e FOR x IN xs}` a map.
+    """
 
     kind: str
     key: Expression | None
@@ -221,7 +224,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class JsonTree:
-    """A tree of templates that is sent as JSON: entries of a mapping, or items of a list."""
+    """A tree of templates sent as JSON. It has the entries of a mapping or the items of a list."""
 
     entries: tuple[tuple[Word, Expression], ...]
     items: tuple[Expression, ...]
@@ -348,7 +351,7 @@ class RecordType:
 
 @dataclass(frozen=True, slots=True)
 class NamedType:
-    """A name for another type, with constraints on its values; a clause refers to the value as `value`."""
+    """A name for another type, with constraints on its values. A clause refers to the value as `value`."""
 
     name: Word
     type: TypeText

@@ -12,7 +12,7 @@ from vesper.language.syntax.yaml_tree import MAX_DEPTH, MAX_VALUES
 
 
 def declared_id(text: str) -> tuple[str, Span] | None:
-    """Return the value of the top-level key `node_id` and its span; None where it cannot be read."""
+    """Return the value of the top-level key `node_id` and its span. Returns None where it cannot be read."""
     depth = seen = 0
     key: str | None = None
     try:

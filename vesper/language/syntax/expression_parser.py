@@ -36,7 +36,7 @@ def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | Non
 
 
 def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | None:
-    """Return the expression formed by all of the tokens, or None after reporting why there is none."""
+    """Return the expression formed by all of the tokens, or None after reporting an error."""
     if len(tokens) == 2:  # the second is END; every third expression is one word or number
         only = tokens[0]
         if only.kind is NAME:
@@ -51,7 +51,7 @@ def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | No
 
 
 def parse_binding(scalar: Scalar, bag: DiagnosticBag) -> ast.Binding | None:
-    """Return the binding in a scalar, such as `line IN items WHERE line.qty > 0`, or None after reporting an error."""
+    """Return a binding such as `line IN items WHERE line.qty > 0`. None after reporting an error."""
     tokens = read_tokens(scalar, bag)
     if tokens is None:
         return None

@@ -21,7 +21,7 @@ _MAX_LINES = 500
 
 
 def expression_slot(source: SourceFile, offset: int) -> Span | None:
-    """Return the span from the start of the expression to the end of its line, without a comment."""
+    """Return the span of the expression on its line, without a comment."""
     number, _ = source.position(offset)
     text = source.line_text(number)
     match = _LINE.fullmatch(text)
@@ -40,14 +40,14 @@ def expression_slot(source: SourceFile, offset: int) -> Span | None:
 
 
 def quote_scalar(text: str) -> str:
-    """Return a one-line text as a quoted YAML scalar, in double quotes where no escape is needed."""
+    """Return a one-line text as a quoted YAML scalar. Double quotes are used where no escape is needed."""
     if '"' not in text and "\\" not in text:
         return f'"{text}"'
     return "'" + text.replace("'", "''") + "'"
 
 
 def _end_of_expression(line: str, start: int) -> int | None:
-    """Return the index where the expression ends; None when a string in it is still open there."""
+    """Return the index where the expression ends. Returns None when a string in it is still open there."""
     quote = ""
     for index in range(start, len(line)):
         character = line[index]
@@ -61,7 +61,7 @@ def _end_of_expression(line: str, start: int) -> int | None:
 
 
 def _is_clause(source: SourceFile, number: int, dash_column: int) -> bool:
-    """Return whether an item with its dash at this column belongs to a list of clauses."""
+    """Return whether an item with this dash column belongs to a list of clauses."""
     for above in range(number - 1, max(0, number - 1 - _MAX_LINES), -1):
         text = source.line_text(above)
         column = len(text) - len(text.lstrip(" "))

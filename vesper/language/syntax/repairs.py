@@ -71,7 +71,7 @@ def _character(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
 def _sign(
     source: SourceFile, span: Span, word: str, *, longest: int, may_precede: str = "", may_follow: str = ""
 ) -> Fix | None:
-    """Return a fix that replaces a sign by its operator; None where the sign is part of a longer one."""
+    """Return a fix that replaces a sign by its operator. Returns None where the sign is part of a longer one."""
     text, sign = source.text, source.text[span.start]
     start, end = span.start, span.end
     while start > 0 and text[start - 1] == sign and end - start <= longest:
@@ -93,7 +93,7 @@ def _touches(before: str) -> bool:
 
 
 def _tag(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
-    """Return a fix for `!flagged` at the start of an expression, which YAML reads as a tag."""
+    """Fix `!flagged` at the start of an expression. YAML reads it as a tag."""
     start = diagnostic.primary.span.start
     slot = expression_slot(source, start)
     is_negation = re.match(r"![A-Za-z_(]", source.text[start : start + 2], re.ASCII)
@@ -108,7 +108,7 @@ def _negation(start: int) -> Fix:
 
 
 def _comment_in_string(source: SourceFile, span: Span) -> Fix | None:
-    """Return a fix for ` #` inside a string of a plain scalar, which YAML reads as a comment."""
+    """Fix ` #` inside a string of a plain scalar. YAML reads it as a comment."""
     slot = expression_slot(source, span.start)
     if slot is None or source.text[slot.start] in "'\"" or " #" not in source.slice(slot):
         return None
@@ -116,7 +116,7 @@ def _comment_in_string(source: SourceFile, span: Span) -> Fix | None:
 
 
 def _mapping_for_text(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
-    """Return a fix for a clause with `: `, which YAML reads as a key and a value."""
+    """Fix a clause with `: `. YAML reads it as a key and a value."""
     span = diagnostic.primary.span
     slot = expression_slot(source, span.start)
     if slot is None or slot.start != span.start or slot.end < span.end or not _has_colon(source.slice(slot)):
@@ -145,7 +145,7 @@ def _quotes(source: SourceFile, slot: Span) -> Fix:
 
 
 def _enum_in_braces(source: SourceFile, at: int) -> Fix | None:
-    """Return a fix for `{type: enum[a, b]}`: inside braces YAML reads the bracket as a list."""
+    """Fix `{type: enum[a, b]}`. Inside braces YAML reads the bracket as a list."""
     line, _ = source.position(at)
     start = source.offset(line, 1)
     for match in _ENUM_TYPE.finditer(source.line_text(line)):

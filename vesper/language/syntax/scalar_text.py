@@ -25,7 +25,7 @@ _HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
 
 @dataclass(frozen=True, slots=True)
 class PlacedText:
-    """Characters and the offset of each in the file; `end` is the offset after the last one."""
+    """Characters and the offset of each in the file. `end` is the offset after the last one."""
 
     text: str
     offsets: Sequence[int]

@@ -49,7 +49,7 @@ _Item = TypeVar("_Item")
 
 
 class SlotReader:
-    """Reads slots by their kind and reports those that are malformed."""
+    """Reads slots by their kind and reports malformed ones."""
 
     def __init__(self, bag: DiagnosticBag) -> None:
         self._bag = bag
@@ -156,7 +156,7 @@ class SlotReader:
         return None if scalar is None else parse_template(self._count(scalar), self._bag, in_url)
 
     def _json_tree(self, tree: Tree | None, key: str) -> ast.Expression | None:
-        """Read a tree of templates that is sent as JSON; keys of its mappings are any text."""
+        """Read a tree of templates that is sent as JSON. Keys of its mappings are any text."""
         if tree is None:
             return None
         if isinstance(tree, Scalar):
@@ -171,7 +171,7 @@ class SlotReader:
         return ast.JsonTree(entries, (), False, tree.span) if len(entries) == len(pairs) else None
 
     def _count(self, scalar: Scalar) -> Scalar:
-        """Return the scalar; stop the check where the document has too many expressions or too much text."""
+        """Count a scalar and return it. Too many expressions or too much text stop the check."""
         self._expressions += 1
         self._expression_text += scalar.span.end - scalar.span.start
         if self._expressions > MAX_EXPRESSIONS:

@@ -20,7 +20,7 @@ _Hole = tuple[int, int]
 
 
 def parse_template(scalar: Scalar, bag: DiagnosticBag, in_url: bool = False) -> ast.Expression | None:
-    """Return the expression or template in a scalar, or None after reporting why there is none."""
+    """Return the expression or template in a scalar, or None after reporting an error."""
     placed = place_text(bag.source, scalar)
     pieces = _split(placed, bag)
     # Outside holes the folded text of YAML counts; spans come from the raw text.
@@ -45,7 +45,7 @@ def parse_template(scalar: Scalar, bag: DiagnosticBag, in_url: bool = False) -> 
 
 
 def as_text(expression: ast.Expression) -> ast.Expression:
-    """Return the expression as a template, so that it yields a string even if it is a single hole."""
+    """Return the expression as a template, so that even a single hole yields a string."""
     if isinstance(expression, ast.Template):
         return expression
     return ast.Template((expression,), False, expression.span)
@@ -67,8 +67,9 @@ def _hole(placed: PlacedText, start: int, end: int, bag: DiagnosticBag) -> ast.E
 
 
 def _split(placed: PlacedText, bag: DiagnosticBag | None) -> list[str | _Hole] | None:
-    """Return literal text and holes alternately, starting and ending with text; None after reporting an unpaired
-    brace.
+    """Return literal text and holes alternately, starting and ending with text.
+
+    Returns None after reporting an unpaired brace.
     """
     text = placed.text
     pieces: list[str | _Hole] = []

@@ -8,7 +8,7 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast
 
 _KEY, _ITEMS = "_key", "_items"
-"""Names for the parts of a group, which the grammar does not allow authors to write."""
+"""Names for the parts of a group. The grammar does not allow authors to write them."""
 
 
 class Stages:

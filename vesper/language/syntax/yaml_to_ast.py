@@ -44,7 +44,7 @@ def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
 
 
 def build_cases(tree: Tree, bag: DiagnosticBag) -> tuple[ast.TestCase, ...]:
-    """Return the cases of a file that holds only `test_cases`, with the same list as in a node."""
+    """Return the cases of a file that holds only `test_cases`. The list is the same as in a node."""
     root = expect_mapping(tree, "a file of cases", bag)
     return () if root is None else _Builder(bag).cases(root)
 

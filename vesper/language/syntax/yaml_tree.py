@@ -1,7 +1,8 @@
-"""YAML tree with a span on every key and scalar, limited to the YAML profile of nodes.
+"""YAML tree of a node, with a span on every key and scalar.
 
-Takes a source file and returns `Scalar`, `Sequence` and `Mapping` values, or diagnostics. The meaning of a scalar is
-decided later from its source text and its slot; YAML's implicit types (`NO`, `0x1F`, `1e3`) are not applied.
+Takes a source file and returns `Scalar`, `Sequence` and `Mapping` values, or diagnostics for features outside the YAML
+profile of nodes. The meaning of a scalar is decided later from its source text and its slot; YAML's implicit types
+(`NO`, `0x1F`, `1e3`) are not applied.
 """
 
 from __future__ import annotations

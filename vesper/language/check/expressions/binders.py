@@ -52,7 +52,7 @@ _WANTED: dict[str, tuple[Callable[[Type], bool], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Initial:
-    """The initial value of a fold, and the name that the fold's expression uses for it."""
+    """The initial value of a fold, and its name in the fold's expression."""
 
     name: ast.Word
     value: ir.Expression
@@ -178,7 +178,7 @@ class Binders(CheckerPart):
         return self.infer(expression, ArrayOf(INTEGER) if is_empty else None)
 
     def finish(self, made: ir.For, span: Span) -> ir.For | None:
-        """Return the `for` with its type; report a value or key that its kind does not accept."""
+        """Return the `for` with its type. A value or key that its kind does not accept is reported."""
         fits, expected = _WANTED.get(made.kind, (None, ""))
         subject = made.value
         if made.key is not None:

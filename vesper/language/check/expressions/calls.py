@@ -105,7 +105,7 @@ class Calls(NodeFunctions):
     def _as_optionals(
         self, expression: ast.Infix, left: ir.Expression, right: ir.Expression
     ) -> tuple[ir.Expression, ir.Expression]:
-        """Convert the operand without null to an optional where the other operand of an equality is one."""
+        """Convert one operand of an equality to an optional where the other is one."""
         if isinstance(left.type, OptionalOf) == isinstance(right.type, OptionalOf):
             return left, right
         may_be_null, value = (left, right) if isinstance(left.type, OptionalOf) else (right, left)
@@ -117,7 +117,7 @@ class Calls(NodeFunctions):
         return (left, fitted) if may_be_null is left else (fitted, right)
 
     def _is_open(self, expression: ast.Expression) -> bool:
-        """Return whether the type may depend on the other operand: a literal, or a word that is no declared name."""
+        """Return whether the type may depend on the other operand. That holds for literals and undeclared words."""
         if isinstance(expression, ast.Name):
             return self.scope.find(expression.text) is None
         if isinstance(expression, ast.Infix):
@@ -159,8 +159,9 @@ class Calls(NodeFunctions):
     def _choose_overload(
         self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span
     ) -> ir.Call | None:
-        """Return the operation that accepts the operands unchanged or with integers converted to decimals; None if none
-        does.
+        """Return the operation that accepts the operands unchanged or with integers converted to decimals.
+
+        Returns None if none does.
 
         Of several conversions the one with the fewest wins, then the leftmost.
         """
@@ -236,7 +237,7 @@ class Calls(NodeFunctions):
         return check_literal_arguments(call, expression.arguments, self.bag)
 
     def _may_be_member(self, argument: ast.Expression, specs: Iterable[OpSpec], position: int) -> bool:
-        """Return whether a bare word names no declaration and is an enum member declared for this position."""
+        """Return whether an undeclared word is an enum member declared for this position."""
         if not isinstance(argument, ast.Name) or self.scope.find(argument.text) is not None:
             return False
         return is_member_there(specs, position, argument.text)
@@ -249,7 +250,7 @@ def to_decimal(operand: ir.Expression) -> ir.Expression:
 
 
 def _hint_from(other: ir.Expression, literal: ast.Expression, is_member: bool) -> Type | None:
-    """Return the type that one operand suggests for the other; a collection suggests the type of its members."""
+    """Return the type that one operand suggests for the other. A collection suggests the type of its members."""
     type_ = without_null(other.type)
     if isinstance(type_, Primitive) and not isinstance(literal, _LITERALS):  # the common case
         return type_ if type_ is DECIMAL or type_ is FLOAT else None

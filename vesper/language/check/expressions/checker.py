@@ -84,7 +84,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
     def over_parts(
         self, expression: ast.Expression, part: Callable[[str], ir.Expression], names: Mapping[str, Type]
     ) -> ir.Expression | None:
-        """Check a clause of a type for one value; its bare names are parts of that value."""
+        """Check a clause of a type for one value. Its bare names are parts of that value."""
         outer, outer_part = self.scope, self._part
         declared = {name: Declared("field", name, type_, expression.span) for name, type_ in names.items()}
         self.scope, self._part = Scope(names=declared, local_count=outer.local_count), part
@@ -437,7 +437,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
     def _negative_number(
         self, expression: ast.Prefix, number: ast.Number, expected: Type | None
     ) -> ir.Expression | None:
-        """Check `-5` as one literal: the digits of the smallest integer alone are out of range."""
+        """Check `-5` as one literal. The digits of the smallest integer alone are out of range."""
         is_integer = expected not in (DECIMAL, FLOAT) and number.text.isdigit()
         if is_integer and number.text.lstrip("0") == str(MAX_INTEGER + 1):
             return ir.Literal(INTEGER, -MAX_INTEGER - 1, self.place(expression.span))
@@ -465,7 +465,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         return self._require_constraints(cast, expression.type, place)
 
     def _require_constraints(self, cast: ir.Call, text: ast.TypeText, place: ir.Place) -> ir.Expression | None:
-        """Return the result of a CAST that satisfies its type's constraints, and fails with `bad_cast` otherwise."""
+        """Return the result of a CAST, checked against its type's constraints. It fails with `bad_cast`."""
         from vesper.language.check.type_clauses import value_clauses  # which checks clauses with this very class
 
         number = self.fresh_local()

@@ -158,12 +158,12 @@ class CollectionForms(Binders):
         return None
 
     def _report_untyped(self, span: Span, example: str) -> None:
-        """Report `[]` or `{}` where no context gives its type."""
+        """Report `[]` or `{}` without a type from the context."""
         help_ = f"compute it in a step of its own with a `type`, such as `type: {example}`"
         self.bag.error(Code.TYPE_MISMATCH, span, expected="a value of a known type", found="an empty one", help=help_)
 
     def _with(self, expression: ast.With) -> ir.Expression | None:
-        """Check `r WITH {a: x}`: a new record with the fields of `r`, evaluated once, except the given ones."""
+        """Check `r WITH {a: x}`. It is a new record with the fields of `r`, evaluated once, except the given ones."""
         base = self.infer(expression.base, None)
         if base is None:
             return None
@@ -198,7 +198,7 @@ def _is_empty(literal: ast.Expression) -> bool:
 
 
 def _common(values: Sequence[ir.Expression]) -> Type:
-    """Return the common type of values, or the type of the first where there is none."""
+    """Return the common type of values, or else the type of the first."""
     types = {value.type for value in values}
     if types == {INTEGER, DECIMAL}:
         return DECIMAL

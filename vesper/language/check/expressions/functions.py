@@ -22,7 +22,7 @@ from vesper.language.syntax import ast
 from vesper.values.types import Type
 
 MAX_INLINED = 16_384
-"""Maximum number of expressions that inlined calls add to a node, including calls inside its functions."""
+"""Maximum number of expressions that inlined calls add to a node. Calls inside its functions count."""
 MAX_DEPTH = 200
 
 
@@ -73,7 +73,10 @@ class NodeFunctions(Binders):
     def _body(
         self, declared: ast.Function, parameters: list[tuple[ast.Word, Type | None]], returns: Type | None
     ) -> tuple[ir.Expression | None, dict[str, int]]:
-        """Return the value of a function, over constants and its parameters only, and the numbers of the parameters."""
+        """Return the value of a function and the numbers of its parameters.
+
+        The value may use constants and parameters only.
+        """
         outer, known = self.scope, self.known
         constants = {name: found for name, found in outer.names.items() if found.kind == "constant"}
         self.scope = Scope(names=constants, local_count=outer.local_count, in_function=True)
@@ -88,7 +91,7 @@ class NodeFunctions(Binders):
         return body, {local.name: local.number for local in locals_}
 
     def own_call(self, expression: ast.Call) -> ir.Expression | None:
-        """Return a call of the node's own function: its value, with the arguments bound around it."""
+        """Return the inlined call of a node function, with its arguments bound around it."""
         name = expression.function
         below = self.functions_below.get(name.text)
         if below is not None:

@@ -26,7 +26,7 @@ EVALUATED: dict[str, tuple[Callable[[str], Scalar], str]] = {
     "duration.parse": (duration.parse, "a duration: `P1DT2H3M4.5S` or `1d2h3m4.5s`"),
     "bytes.parse_hex": (bytes_.parse_hex, "bytes: two hexadecimal digits for each"),
 }
-"""Kernel that parses a literal written as a string, and a description of the accepted text, by operation."""
+"""Kernel that parses a string literal, and a description of its text, by operation."""
 
 _TOO_FAR = {
     "timestamp.parse": "a moment in the years 1 to 9999",
@@ -37,7 +37,7 @@ _TOO_FAR = {
 def check_literal_arguments(
     call: ir.Call, arguments: Sequence[ast.Expression], bag: DiagnosticBag
 ) -> ir.Expression | None:
-    """Return the call, or its value where that is known already; None after reporting a faulty literal."""
+    """Return the call, or its value where that is known already. Returns None after reporting a faulty literal."""
     spec = OPERATIONS[call.op]
     for (name, _), argument in zip(spec.params, arguments, strict=False):
         if name in spec.literals and not _is_readable(call, name, argument, bag):

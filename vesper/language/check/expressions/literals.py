@@ -1,6 +1,6 @@
-"""Literals read from source text with their declared type: `0.10` for a decimal is exactly 0.10.
+"""Literals, read from source text with their declared type.
 
-`NO` for a string is "NO".
+`0.10` for a decimal is exactly 0.10, and `NO` for a string is "NO".
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def value_from_text(type_: Type, text: str) -> Scalar:
 
 
 def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
-    """Return the value of a literal slot, or `UNREAD` after reporting why there is none (null is a value)."""
+    """Return the value of a literal slot, or `UNREAD` after reporting an error. Null is a value."""
     match type_:
         case OptionalOf(inner):
             is_null = isinstance(tree, YamlScalar) and tree.style == "" and tree.text in ("null", "~", "")
@@ -123,7 +123,7 @@ def _read_scalar(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
 
 
 def _read_json(tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
-    """Read a JSON literal: mappings are objects, lists arrays, scalars JSON text or, where invalid, strings."""
+    """Read a JSON literal. Mappings are objects, lists arrays, and scalars JSON text or, where invalid, strings."""
     content = _json_content(tree, key, bag)
     if isinstance(content, Unread):
         return UNREAD

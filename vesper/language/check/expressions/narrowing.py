@@ -1,4 +1,4 @@
-"""Facts about null: after `x IS NOT NULL AND`, the right side may use `x` as a value.
+"""Facts about null, which narrow optional values. After `x IS NOT NULL AND` the right side may use `x` as a value.
 
 A fact is a path: a declaration and the fields that lead from it. Facts follow from conditions that hold or fail. They
 are computed on the AST, before types, because they decide the type of a name.
@@ -17,7 +17,7 @@ NOTHING: Facts = frozenset()
 
 
 def path_of(expression: ast.Expression, scope: Scope) -> Path | None:
-    """Return the path of an expression that is a name or a field of one, else None."""
+    """Return the path of a name or of a field of one, else None."""
     match expression:
         case ast.Name(text=text):
             declared = scope.find(text)
@@ -66,7 +66,7 @@ def facts_when(condition: ast.Expression, holds: bool, scope: Scope) -> Facts:
 def _facts_of_equality(
     condition: ast.Infix, are_equal: bool, left: ast.Expression, right: ast.Expression, scope: Scope
 ) -> Facts:
-    """Return the facts of an equality: an operand that equals a value without null is not null."""
+    """Return the facts of an equality. An operand that equals a value without null is not null."""
     if isinstance(left, ast.Null) or isinstance(right, ast.Null):
         path = None if are_equal else path_of(right if isinstance(left, ast.Null) else left, scope)
         return NOTHING if path is None else frozenset({path})

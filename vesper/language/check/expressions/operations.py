@@ -36,7 +36,7 @@ def by_function(name: str) -> tuple[OpSpec, ...]:
 
 @cache
 def operations_named(name: str) -> tuple[OpSpec, ...]:
-    """Return the operations that a name means in the language, including those that no engine implements yet."""
+    """Return the operations of a name. Operations that no engine implements yet are included."""
     return tuple(spec for spec in OPERATIONS.values() if spec.function == name)
 
 
@@ -53,9 +53,9 @@ def function_names() -> tuple[str, ...]:
 
 
 def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expression]) -> Type | None:
-    """Return the type of the next argument where all declarations that fit so far agree on it.
+    """Return the type of the next argument where all matching declarations agree on it.
 
-    It gives a bare word or a literal its meaning: `round(x, 2, half_up)`, `put(rates, 'EUR', 1)`.
+    It determines the meaning of a bare word or a literal: `round(x, 2, half_up)`, `put(rates, 'EUR', 1)`.
     """
     hints: set[Type] = set()
     for spec in specs:

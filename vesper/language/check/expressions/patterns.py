@@ -14,7 +14,7 @@ from vesper.values.pattern_parser import parse_pattern
 
 
 def is_pattern(text: str, part: Callable[[int, int], Span], bag: DiagnosticBag) -> bool:
-    """Return whether the text is a valid pattern; `part` maps its code points to a span of the file."""
+    """Return whether the text is a valid pattern. `part` maps its code points to a span of the file."""
     try:
         parse_pattern(text)
     except PatternProblem as problem:

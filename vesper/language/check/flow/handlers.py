@@ -1,4 +1,4 @@
-"""Check of the codes under `on_error`: each exists, can occur in the step, and is listed once."""
+"""Check of the codes under `on_error`. Each must exist, be possible in the step, and be listed once."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def check_machine(machine: ast.StateMachine, bag: DiagnosticBag) -> ir.Machine:
 
 
 def sources_of(transition: ast.Transition, machine: ir.Machine, bag: DiagnosticBag) -> tuple[str, ...] | None:
-    """Return the states from which a transition starts, or None after reporting why there are none."""
+    """Return the states from which a transition starts, or None after reporting an error."""
     target = transition.target
     is_sound = True
     for word in (target, *transition.sources):

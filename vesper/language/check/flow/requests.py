@@ -95,7 +95,7 @@ class RequestChecker:
         return {node_id: found.codes for node_id, found in self.called.items()}
 
     def statement(self, step: ast.Step, name: str) -> ir.Request | ir.CallNode | None:
-        """Return the IR of a step that leaves the node, or None after reporting why there is none."""
+        """Return the IR of a step that leaves the node. Returns None after reporting an error."""
         match step.action:
             case ast.CallNode() as action:
                 return self._call(action, name, step)
@@ -240,7 +240,7 @@ class RequestChecker:
                 return self._plain(spec, action)
 
     def _plain(self, spec: EffectSpec, action: ast.EffectStep) -> _Parts | None:
-        """Return the parts of an effect whose fields are its fixed words and arguments under the same names."""
+        """Return the parts of an effect whose fields and arguments have equal names."""
         fixed = {name: action.words[name].text for name in spec.fixed if name in action.words}
         arguments: dict[str, ir.Expression] = {}
         for each in spec.arguments:
@@ -282,7 +282,7 @@ class RequestChecker:
         return None if action.returns is None else self._types.resolve(action.returns)
 
     def _stored_value(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
-        """Return the parts of cache and file requests: reads declare a type, writes pass a value."""
+        """Return the parts of cache and file requests. Reads declare a type, and writes pass a value."""
         wants_type, has_type = spec.gives == "declared", action.returns is not None
         written = next((each.name for each in spec.arguments if each.name in ("value", "content")), None)
         for name, is_wanted in (
@@ -485,7 +485,7 @@ class RequestChecker:
     def _build_sql(
         self, action: ast.EffectStep, step: ast.Step, binds: dict[str, ir.Expression]
     ) -> tuple[ast.Sql, str] | None:
-        """Return the SQL that `table` with `data`, or with `set` and `where`, stands for, with its verb."""
+        """Build an INSERT or UPDATE from `table` with `data`, or with `set` and `where`."""
         is_insert = step.operation.text == "database_write"
         wanted = ("table", "data") if is_insert else ("table", "set", "where")
         for name in wanted:
@@ -594,5 +594,5 @@ def _scalar(word: ast.Word) -> Scalar:
 
 
 def _one_line(sql: str) -> str:
-    """Return SQL on one line, unless it has literals or comments, in which line breaks matter."""
+    """Return SQL on one line, unless line breaks in literals or comments matter."""
     return sql.strip() if any(sign in sql for sign in ("'", '"', "--", "/*", "$")) else " ".join(sql.split())

@@ -1,4 +1,4 @@
-"""SQL of a node, read at check time: one statement, its tables, verbs, parameters and columns.
+"""SQL of a node, read at check time. One statement yields its tables, verbs, parameters and columns.
 
 SAFETY: SQL is always a literal, and statements that the parser does not understand are rejected. Only statements
 checked here reach a database.

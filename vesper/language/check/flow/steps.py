@@ -253,8 +253,9 @@ class FlowChecker:
         return found
 
     def _facts(self, step: ast.Step) -> Facts:
-        """Return the facts inside a step: those of its conditions, and that steps under the same conditions were
-        executed.
+        """Return the facts inside a step.
+
+        They follow from its conditions; steps under the same conditions were executed.
         """
         facts = NOTHING
         for condition in step.conditions:
@@ -299,7 +300,7 @@ class FlowChecker:
     def _expected(
         self, step: ast.Step, action: ast.Compute | ast.DecisionTable | ast.Conditional | ast.Match
     ) -> Type | None:
-        """Return the type that the author declares, or that of the output with the step's name."""
+        """Return the declared type of a step, or that of the output it names."""
         if action.type is not None:
             return self._types.resolve(action.type)
         output = None if step.name is None else self._scope.outputs.get(step.name.text)
@@ -405,7 +406,7 @@ class FlowChecker:
     ) -> list[ir.Expression | None] | None:
         """Return the values of alternatives, converted to one type.
 
-        Either all that reach their end have a value, or none.
+        Either every alternative that reaches its end has a value, or none.
         """
         ending = [(block, value) for block, value in blocks if not block_leaves(block)]
         with_value = [(block, value) for block, value in ending if block.value is not None]
@@ -431,7 +432,10 @@ class FlowChecker:
         return [by_block.get(id(block)) for block, _ in blocks]
 
     def _common(self, values: Sequence[ir.Expression | None]) -> Type | None:
-        """Return the optional type that a null among the values requires; None where the first value decides."""
+        """Return the optional type that a null among the values requires.
+
+        Returns None where the first value decides.
+        """
         types = [value.type for value in values if value is not None]
         others = [type_ for type_ in types if type_ != NULL]
         return optional(others[0]) if others and len(others) < len(types) else None
@@ -649,7 +653,7 @@ class FlowChecker:
         return ir.Return(tuple((name, given[name]) for name in self._scope.outputs if name in given))
 
     def error(self, error: ast.ErrorValue) -> ir.Raise | None:
-        """Return a declared error with every field that is not optional, or None after reporting why there is none."""
+        """Return a declared error with its required fields, or None after reporting an error."""
         errors = self._scope.errors
         if not errors:
             help_ = "declare `error_code` and `message` under `outputs.error`"
@@ -746,7 +750,7 @@ class FlowChecker:
 def _declared_parts(
     action: ast.Action, value: ir.Expression, shown: str
 ) -> Iterator[tuple[ast.TypeText, ir.Expression, str]]:
-    """Yield the declared types of a step's value and of its fields, each with that part and its name."""
+    """Yield each declared type of a step's value, with the typed part and its name."""
     match action:
         case ast.Compute() | ast.DecisionTable() | ast.Conditional() | ast.Match():
             if action.type is not None:

@@ -21,7 +21,7 @@ from vesper.language.ir import nodes as ir
 MAX_DEPTH = 160
 """Maximum depth of analysed expressions, since the walk is recursive. Written expressions are ten times shallower."""
 _MAX_TRIED = 200
-"""Maximum number of other clauses tried to find the one that a clause contradicts or repeats."""
+"""Maximum number of clauses tried to find one that contradicts or implies another."""
 _MAX_REPEATED = 100
 """Maximum number of clauses for which later ones are checked against earlier ones."""
 _NO_FACTS = Facts()
@@ -184,7 +184,7 @@ class _Reporter:
         return None
 
     def _conflict(self, given: _PhaseClause, others: list[_PhaseClause]) -> list[_PhaseClause]:
-        """Return a minimal set of other clauses that makes this one impossible, by leaving out each in turn."""
+        """Return a minimal set of other clauses that makes this one impossible. Each is left out in turn."""
         needed = others if len(others) <= _MAX_REPEATED else []
         for other in list(needed):
             without = [each for each in needed if each is not other]
@@ -205,7 +205,7 @@ class _Reporter:
     # -- steps ------------------------------------------------------------------------------------
 
     def _body(self, facts: Facts) -> Facts | None:
-        """Return the facts about outputs after the steps; None where the steps never end with a return."""
+        """Return the facts about outputs after the steps. Returns None where the steps never end with a return."""
         flow = FlowWalk(self._evaluator)
         returned = flow.body(self._node.body, facts)
         for constant in self._evaluator.found:
@@ -215,7 +215,7 @@ class _Reporter:
         return returned
 
     def _report_flow_condition(self, condition: FlowCondition) -> None:
-        """Report a constant condition of the flow: a validation, loop or step that always or never runs."""
+        """Report a condition of the flow that has only one result."""
         is_negated = isinstance(condition.condition, ir.Call) and condition.condition.op == "boolean.not"
         shown, holds = condition.condition, condition.holds
         if (
@@ -318,7 +318,7 @@ class _Reporter:
 
 
 def _is_when(owner: ir.If) -> bool:
-    """Return whether the `if` is a skippable step: its null has the location of the whole step."""
+    """Return whether the `if` is a skippable step. Its null then has the location of the step."""
     last = owner.otherwise
     return isinstance(last, ir.Literal) and last.value is None and last.place == owner.place
 

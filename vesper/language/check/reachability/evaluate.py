@@ -93,7 +93,7 @@ class Evaluator:
         return value
 
     def condition_noting(self, expression: ir.Expression, facts: Facts, base: Facts) -> Branches:
-        """Return the branches of a condition; record constants inside it unless it is constant as a whole."""
+        """Return the branches of a condition. Constants inside it are recorded unless it is constant as a whole."""
         before = len(self.found)
         self._base = base
         holds, fails = self.branch(expression, facts)
@@ -217,7 +217,7 @@ class Evaluator:
         return holds, fails
 
     def _note(self, expression: ir.Expression, before: int) -> None:
-        """Record the expression if the contracts alone decide it, and drop the findings of its parts."""
+        """Record the expression if the contracts alone decide it. Findings of its parts are dropped."""
         base = self._base
         assert base is not None
         self._base = None
@@ -331,7 +331,7 @@ class Evaluator:
     def _learn_order(
         self, one: int, other: int, operands: tuple[Known, ...], orders: int, possible: int, facts: Facts
     ) -> Facts | None:
-        """Return the facts with two terms in one of the given orders; None where that is impossible."""
+        """Return the facts with two terms in one of the given orders. Returns None where that is impossible."""
         if orders == 0:
             return None
         if orders == possible:
@@ -349,7 +349,7 @@ class Evaluator:
 
 
 def _is_test(expression: ir.Expression) -> bool:
-    """Return whether the expression is a test that an author writes: a comparison or a combination of them."""
+    """Return whether an author wrote the expression as a test: a comparison, alone or combined."""
     match expression:
         case ir.Logical():
             return True
@@ -369,7 +369,7 @@ def _quantify(kind: str, item: Known | None, length: Interval, never_empty: bool
 
 
 def _all_of(type_: Type, values: list[Value]) -> Known | None:
-    """Return the smallest set of a scalar type that holds these values; None for other types."""
+    """Return the smallest set of a scalar type that holds these values. Returns None for other types."""
     if isinstance(type_, Enum):
         return Choice(frozenset(str(value) for value in values))
     if type_ == STRING:

@@ -279,7 +279,7 @@ def _hull(one: Interval, other: Interval) -> Interval:
 def _higher(
     one: Number | None, one_is_open: bool, other: Number | None, other_is_open: bool, outer: bool = False
 ) -> tuple[Number | None, bool]:
-    """Return the greater end: the common bound of two lower ends, or with `outer` of two upper ends."""
+    """Return the greater end. It bounds both operands for lower ends, or with `outer` for upper ends."""
     if one is None or other is None:
         return (None, False) if outer else (other, other_is_open) if one is None else (one, one_is_open)
     if one == other:
@@ -290,7 +290,7 @@ def _higher(
 def _lower(
     one: Number | None, one_is_open: bool, other: Number | None, other_is_open: bool, outer: bool = False
 ) -> tuple[Number | None, bool]:
-    """Return the smaller end: the common bound of two upper ends, or with `outer` of two lower ends."""
+    """Return the smaller end. It bounds both operands for upper ends, or with `outer` for lower ends."""
     if one is None or other is None:
         return (None, False) if outer else (other, other_is_open) if one is None else (one, one_is_open)
     if one == other:
@@ -346,7 +346,7 @@ _REVERSED = tuple((each & EQUAL) | (each & LESS) * 4 | (each & GREATER) // 4 for
 
 
 def restrict(one: Known, orders: int, other: Known) -> Known | None:
-    """Return the values of `one` that have such an order to some value of `other`; None if there are none."""
+    """Return the values of `one` that have such an order to some value of `other`. Returns None if there are none."""
     if orders == EQUAL:
         return meet(one, other)
     if isinstance(one, Interval) and isinstance(other, Interval):

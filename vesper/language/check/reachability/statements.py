@@ -1,4 +1,4 @@
-"""Walk over the statements of a node: facts at each statement, and conditions with one result.
+"""Walk over a node's statements that collects facts and conditions with one result.
 
 Values never change, so a fact from a condition holds to the end of its block, and after the statement where every other
 branch leaves. INVARIANT: facts about the names of a loop end with the iteration; a handler starts from the facts before
@@ -35,7 +35,7 @@ class FlowWalk:
         self.conditions: list[FlowCondition] = []
 
     def body(self, block: ir.Block, facts: Facts) -> Facts | None:
-        """Return the facts about outputs where the node's only return is at the end; None otherwise."""
+        """Return the facts about outputs where the node's only return is at the end. Returns None otherwise."""
         is_straight = True
         for statement in block:
             if isinstance(statement, ir.Return):
@@ -105,7 +105,7 @@ class FlowWalk:
         return self._evaluator.value_noting(expression, facts, base) is not None
 
     def _learn_outputs(self, statement: ir.Return, facts: Facts) -> Facts | None:
-        """Return the facts with the possible values of each output; None where an output never has one."""
+        """Return the facts with the possible values of each output. Returns None where an output never has one."""
         terms = self._evaluator.terms
         returned: Facts | None = facts
         for name, expression in statement.values:
@@ -159,6 +159,6 @@ class FlowWalk:
 
 
 def _is_written(branch: ir.Branch) -> bool:
-    """Return whether the author wrote the `otherwise`; the null of a skipped step has the step's location."""
+    """Return whether the author wrote the `otherwise`. The null of a skipped step has the step's location."""
     last = branch.otherwise_value
     return last is not None and not (isinstance(last, ir.Literal) and last.value is None and last.place == branch.place)

@@ -54,7 +54,7 @@ _INVERTIBLE = frozenset(
         "optional.require", "optional.some",
     )
 )  # fmt: skip
-"""Operations whose result restricts their operands: those that `Terms._back` handles."""
+"""Operations whose result restricts their operands, as `Terms._back` computes."""
 
 
 _PURE = frozenset(name for name, spec in OPERATIONS.items() if spec.effects == "pure")
@@ -73,7 +73,7 @@ class Terms:
         self._constants = {each.name: each for each in node.constants}
         self.terms: list[Term] = []
         self.always: list[Known] = []
-        """Value set of each term at every position: of a literal or constant its value, else its type."""
+        """Value set of each term at every position. A literal or constant has its value, any other term its type."""
 
     def add(self, root: ir.Expression) -> int:
         """Number an expression and all its parts."""
@@ -216,10 +216,7 @@ class Terms:
                 return []
 
     def _of_sum(self, term: Term, value: Interval, is_difference: bool) -> list[tuple[int, Known]]:
-        """Return what a sum implies for its operands: `x + 5 > 10` implies `x > 5`.
-
-        One side must have a constant set.
-        """
+        """Return the sets of a sum's operands. `x + 5 > 10` implies `x > 5`, if one side has a constant set."""
         left, right = term.parts
         found: list[tuple[int, Known]] = []
         other = self.always[right]

@@ -111,7 +111,7 @@ _OF_INTEGERS = frozenset(f"integer.{verb}" for verb in _ARITHMETIC if verb != "d
 
 
 def _round(operands: tuple[Known, ...]) -> Known | None:
-    """Return the results of `decimal.round`: less than a step away, and never across zero, a multiple of every step."""
+    """Return the results of `decimal.round`. They are less than a step away and never cross zero."""
     one, scale = operands[0], operands[1]
     if not isinstance(one, Interval) or not isinstance(scale, Interval):
         return ANYTHING

@@ -16,9 +16,9 @@ from vesper.language.syntax.format.pieces import read_pieces
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, read_yaml
 
 _OTHER_BREAKS = frozenset("\x85\u2028\u2029\ufeff")
-"""Line breaks of YAML 1.1 that few editors show, and the byte order mark, which YAML skips in some columns only.
+"""Characters with which a file is not formatted.
 
-Files with one of them are not formatted.
+YAML 1.1 reads the first three as line breaks, and skips the byte order mark in some columns only.
 """
 
 
@@ -27,7 +27,7 @@ class FormatFault(Exception):
 
 
 def format_source(bag: DiagnosticBag) -> str | None:
-    """Return the formatted text of the bag's source, or None when the bag has errors now."""
+    """Return the formatted text of the bag's source, or None when the bag has errors."""
     try:
         tree = read_yaml(bag)
     except CheckingStopped:

@@ -62,7 +62,7 @@ class _Layout:
         self._at = 0
         self._owners = 0
         self._closed: list[_Block] = []
-        """Blocks that ended after the last line; a comment may still belong to one of them."""
+        """Blocks that ended after the last line. A comment may still belong to one of them."""
         self.lines: list[Line] = []
 
     def document(self) -> None:
@@ -140,7 +140,7 @@ class _Layout:
         return above is not None and above.column == comment.column
 
     def _row(self, owner: int, piece: Piece) -> None:
-        """Mark the rest of the line as a row of a collection, if it holds the whole row."""
+        """Mark the rest of the line as a row, if it holds the whole row."""
         line = self._line
         line.owner = owner if piece.whole_line else None
         line.row = len(line.parts)
@@ -159,7 +159,7 @@ class _Layout:
     # Blocks
 
     def _node(self, parent: _Block, *, simple: bool, indentless: bool = False, owner: int | None = None) -> None:
-        """Lay out the node after an indicator or, if `simple`, after a key on its line. It may be empty."""
+        """Lay out the node after an indicator, or after a key if `simple`. It may be empty."""
         piece = self._peek()
         inner = parent.new + STEP if parent is not _TOP else self._margin(piece.column)
         if piece.kind in (Kind.MAPPING_START, Kind.SEQUENCE_START) or (piece.kind is Kind.ENTRY and indentless):
@@ -182,7 +182,7 @@ class _Layout:
             self._flow(parent.new if simple and not piece.newline else inner, path)
 
     def _margin(self, column: int) -> int:
-        """Return the column of the document: zero, unless a document marker would then start a line."""
+        """Return the column of the document. It is zero, unless a document marker would then start a line."""
         at_margin = (piece.text for piece in self._pieces if piece.newline and piece.column == column)
         return STEP if column > 0 and any(map(_MARKER.match, at_margin)) else 0
 
@@ -350,7 +350,7 @@ def _flow_slot(piece: Piece, previous: Kind | None, frame: _Frame) -> Path | Non
 
 
 def _trim(line: str, style: str) -> str:
-    """Return a line of a quoted or plain scalar without trailing white space, which YAML ignores."""
+    """Return a line of a scalar without trailing white space. YAML ignores it in quoted and plain scalars."""
     short = line.rstrip(" \t")
     escapes = len(short) - len(short.rstrip("\\"))
     if style == '"' and escapes % 2 == 1 and len(short) < len(line):

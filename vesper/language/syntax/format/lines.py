@@ -46,7 +46,7 @@ class Line:
     keeps: bool = False
     """True if it ends a block scalar to which following blank lines would belong."""
     owner: int | None = None
-    """Number of the collection of which it is a row; None if nothing on it may be aligned."""
+    """Number of the collection of which it is a row. None if nothing on it may be aligned."""
     row: int = 0
     """Index of the part at which the row starts."""
     row_column: int = 0
@@ -108,7 +108,7 @@ def _align_slots(lines: list[Line]) -> None:
 
 
 def _align_run(run: list[tuple[Slot, int]], lines: list[Line], cursors: dict[int, _Cursor]) -> None:
-    """Set the common column of a run of slots, one in each of some consecutive rows."""
+    """Set the common column of slots in consecutive rows."""
     for slot, number in run:
         line, cursor = lines[number], cursors[number]
         for part in range(cursor.part, slot.part):

@@ -195,7 +195,7 @@ def _read_block(text: str, start: int, end: int, column: int, parent: int) -> tu
 
 
 def _detect_indent(lines: list[str], parent: int) -> int:
-    """Return the indentation of a block scalar without indicator: that of its first line, or of a longer blank one."""
+    """Return the indentation of a block scalar without indicator. Its first line, or a longer blank one, decides."""
     found = max(parent + 1, 1)
     for line in lines:
         found = max(found, len(line) - len(line.lstrip(" ")))
