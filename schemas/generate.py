@@ -28,7 +28,7 @@ def generate(declarations: Declarations) -> dict[Path, str]:
     for emitter in EMITTERS:
         for path, text in emitter.outputs(declarations).items():
             if MARK not in text[:200]:
-                raise DeclarationError(f"{path} does not say in its head that it is generated")
+                raise DeclarationError(f"{path} lacks the generated mark in its head")
             files[path] = text
     return files
 

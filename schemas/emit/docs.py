@@ -60,7 +60,7 @@ def _index(declarations: Declarations) -> str:
         "([the rule](../spec/types.md#overloads)).",
         _table(("function", "operations"), _functions(declarations)),
         "## Operators",
-        "From the loosest to the tightest; `prefix` stands before its one operand, `none` does not chain. "
+        "From the loosest to the tightest; `prefix` precedes its one operand, `none` does not chain. "
         "`IF c THEN a ELSE b` is looser than them all.",
         _table(("operators", "associates"), levels),
         "## Types and codes",
@@ -235,8 +235,8 @@ def _raised_by(declarations: Declarations, error: ErrorCode) -> list[str]:
 def _diagnostics(diagnostics: tuple[DiagnosticCode, ...]) -> str:
     paragraphs = [
         "# Diagnostics",
-        "What Vesper reports about a node. A code keeps its meaning; its first digit says which phase reports it.",
-        "`vesper explain CODE` shows the same, and what Vesper says about the wrong node. All the nodes are tests.",
+        "Diagnostics of nodes. A code keeps its meaning; its first digit identifies the phase that reports it.",
+        "`vesper explain CODE` shows the same, with the diagnostic of the wrong node. All the nodes are tests.",
     ]
     phase = ""
     for diagnostic in diagnostics:

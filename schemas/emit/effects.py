@@ -103,7 +103,11 @@ def _metrics(metrics: tuple[Metric, ...]) -> str:
 
 
 def _effects_page(effects: tuple[Effect, ...]) -> str:
-    lines = ["# Effects", "", "What a step can ask the Host for; [the specification](../spec/effects.md) says more."]
+    lines = [
+        "# Effects",
+        "",
+        "Effects that a step can request from the Host; see [the specification](../spec/effects.md).",
+    ]
     lines += ["Every effect can also fail with `timeout` and `unavailable`.", ""]
     for effect in effects:
         arguments = ", ".join(f"`{a.name}`: {a.type}{' (optional)' if a.optional else ''}" for a in effect.arguments)
@@ -114,7 +118,7 @@ def _effects_page(effects: tuple[Effect, ...]) -> str:
             "",
             f"- Steps: {', '.join(f'`{name}`' for name in effect.operations)}",
             f"- Capability: `{effect.capability}`",
-            f"- Classes: {', '.join(f'`{name}`' for name in effect.classes)}; the first unless the step says otherwise",
+            f"- Classes: {', '.join(f'`{name}`' for name in effect.classes)}; the first is the default",
             f"- Fixed when checked: {', '.join(f'`{name}`' for name in effect.fixed) or 'nothing'}",
             f"- Arguments: {arguments or 'none'}".replace("|", "or"),
             f"- Gives: {effect.gives}",

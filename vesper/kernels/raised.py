@@ -63,7 +63,7 @@ class Raised(_Ending):
     def _help(self) -> str:  # type: ignore[override]  # depends on the code
         known = self.code in _CODES
         return f"help: `on_error` of the step can take `{self.code}`" + (
-            "; docs/spec/errors.md says when it is raised" if known else ""
+            "; docs/spec/errors.md lists when it is raised" if known else ""
         )
 
 

@@ -8,7 +8,7 @@ STARTERS = {
     "function": """\
 node_id: {node_id}
 type: function
-intent: Say in one line what this node decides
+intent: Describe in one line what this node decides
 
 inputs:
   amount: decimal

@@ -163,7 +163,7 @@ def _dict_of_pairs(key: Type, pairs: list[tuple[object, object]]) -> dict[object
     for name, value in pairs:
         name = 0 if isinstance(name, MinusZero) else name
         if name in found:
-            raise ValueError(f"the key {name} of a map with keys of type {key} stands twice")
+            raise ValueError(f"the key {name} of a map with keys of type {key} occurs twice")
         found[name] = value
     return found
 

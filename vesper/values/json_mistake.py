@@ -42,7 +42,7 @@ def malformed(offset: int, what: str) -> JsonMistake:
     return JsonMistake(ProblemKind.MALFORMED, offset, what)
 
 
-# -- what stands there ----------------------------------------------------------------------------
+# -- descriptions of tokens -----------------------------------------------------------------------
 
 _MAX_SHOWN_CODE_POINTS = 30
 _STRING_SO_FAR = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
@@ -73,7 +73,7 @@ def token_mistake(text: str, offset: int) -> JsonMistake:
         return malformed(offset, f"`{word[0]}` is no JSON; write `{_OTHER_SPELLINGS[word[0]]}`")
     if word[0].lstrip("-+.")[0].isdigit():
         return malformed(offset, f"{_cut(word[0])} is no JSON number")
-    return malformed(offset, f"{_cut(word[0])} is no JSON; names and strings stand in double quotes")
+    return malformed(offset, f"{_cut(word[0])} is no JSON; names and strings need double quotes")
 
 
 def _string_mistake(text: str, offset: int) -> JsonMistake:

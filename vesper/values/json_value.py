@@ -218,7 +218,7 @@ class _Parser:
         start = self._start
         key = _string(token[1], start)
         if key in inner:
-            raise malformed(start, f"the name {show_token(self._text, start)} stands twice in one object")
+            raise malformed(start, f"the name {show_token(self._text, start)} occurs twice in one object")
         if self._next() != ("sign", ":"):
             raise self._expected("`:` after the name")
         return key

@@ -106,7 +106,7 @@ class _Parser:
         self._at = 2
         flags = self._take_while("is")
         if len(set(flags)) < len(flags):
-            self._refuse("a flag stands here twice", 2)
+            self._refuse("a flag is given twice", 2)
         if not self._take(")"):
             self._refuse("the flags are `i` and `s`, ended by `)`", self._at)
         return flags
@@ -154,7 +154,7 @@ class _Parser:
         if self._next and self._next in _REPEATS:
             self._refuse("a repetition cannot be repeated; put it in `(?:…)`", at, self._at + 1)
         if most is None and can_be_empty(content):
-            self._refuse("what is repeated without end can match the empty string", start)
+            self._refuse("an unbounded repetition can match the empty string", start)
         if most is None and self._text[at] == "{" and least > 0:
             rest = Repeat(content, 0, None, is_greedy)
             return Sequence((Repeat(content, least, least, is_greedy), rest))
@@ -237,8 +237,8 @@ class _Parser:
             if self._text.startswith(beginning, start):
                 self._refuse(f"there {missing}", start, start + len(beginning))
         if self._text[start + 2 : start + 3] in ("i", "s"):
-            self._refuse("flags stand only at the very start", start, start + 3)
-        self._refuse("after `(?` only `:` can stand here", start, min(start + 3, len(self._text)))
+            self._refuse("flags are allowed only at the very start", start, start + 3)
+        self._refuse("after `(?` only `:` is allowed here", start, min(start + 3, len(self._text)))
 
     def _escape(self) -> Range | Escape:
         start = self._at
@@ -284,7 +284,7 @@ class _Parser:
         digits = self._text[self._at : self._at + 2]
         self._at += len(digits)
         if len(digits) < 2 or not set(digits) <= set(_HEX_DIGITS):
-            self._refuse("after `\\x` stand two hexadecimal digits", start)
+            self._refuse("after `\\x` come two hexadecimal digits", start)
         return int(digits, 16)
 
     def _braced_digits(self, start: int) -> int:

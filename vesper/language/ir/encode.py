@@ -120,7 +120,7 @@ def _with_list(form: dict[str, Any], name: str, items: list[str]) -> str:
     """Return the canonical text of an object with one more member of encoded items."""
     before = _encode_json({key: value for key, value in form.items() if key < name})
     after = _encode_json({key: value for key, value in form.items() if key > name})
-    assert before != "{}" != after, "commas stand on both sides"
+    assert before != "{}" != after, "commas are needed on both sides"
     return f'{before[:-1]},"{name}":[{",".join(items)}],{after[1:]}'
 
 

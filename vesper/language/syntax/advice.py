@@ -84,12 +84,12 @@ def _yaml_feature(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     for feature, help_ in (
         ("an anchor", "write the value itself at each place: a node contains no references"),
         ("an alias", "write the value itself at each place: a node contains no references"),
-        ("a tag", "leave the tag out: the declared type says how a value is read"),
+        ("a tag", "remove the tag: the declared type decides how a value is read"),
         ("a merge key", "list the fields themselves"),
         ("a second document", "a file holds one node: take the `---` out, or put the rest into a file of its own"),
         (
             "the character U+",
-            "take it out: what is shown would not be what is read; in a quoted YAML text `\\u…` stands for it",
+            "remove it: editors would show another text than YAML reads; in quoted YAML text write `\\u…`",
         ),
         ("a key that is not", "a key is one word; an expression that starts with `{` or `[` is put in quotes"),
     ):
@@ -135,7 +135,7 @@ def _wrong_kind(source: SourceFile, diagnostic: Diagnostic) -> str | None:
         fixed = f"{quantifier['head']} SATISFIES {quantifier['rest']}"
         return f"YAML reads the `:` as a mapping; write `{fixed}`, or put the whole in quotes"
     if " must be text, not nothing" in diagnostic.headline:
-        return "write what is missing after the colon"
+        return "write the missing value after the colon"
     found = _marked_text(source, diagnostic)
     if " must be text, not a mapping" in diagnostic.headline and ": " in found and not found.startswith("{"):
         return "put the whole expression in quotes: YAML reads `: ` as a mapping"
@@ -200,7 +200,7 @@ def _operator_types(source: SourceFile, diagnostic: Diagnostic) -> str | None:
         return None
     numbers, others = {"integer", "decimal"}, set(types)
     if "string" in others and others & numbers:
-        return "a number stands without quotes; a text becomes one with `parse_decimal(…)` or `parse_integer(…)`"
+        return "write a number without quotes; convert a text with `parse_decimal(…)` or `parse_integer(…)`"
     if "string" in others and _marked_text(source, diagnostic) == "+":
         return "`+` joins two texts: write `text(…)` around the other value"
     return None

@@ -364,7 +364,7 @@ class StepReader(EffectReader):
             self._bag.error(Code.MISSING_KEY, entry.span, where="a loop", key="over", help="or `while`, with `max`")
             return None
         if entry.get("while") is not None and entry.get("over") is None and entry.get("max") is None:
-            help_ = "say after how many iterations something must be wrong"
+            help_ = "give the number of iterations after which the loop must have ended"
             self._bag.error(Code.MISSING_KEY, entry.span, where="a loop with `while`", key="max", help=help_)
         steps = entry.sequence("steps")
         block = None if steps is None else self._block(steps, "steps")

@@ -49,7 +49,7 @@ class TypeParser(TokenReader):
 
     def _member(self) -> ast.Word:
         if self.next.kind is WORD:  # `null` is a kind of json and a reserved word
-            help_ = f"a member that is a word of the language stands in quotes: '{self.next.text}'"
+            help_ = f"write a member that is a reserved word in quotes: '{self.next.text}'"
             self.fail_at(self.next.span, "a member of the enum", self.next.describe(), help_)
         if self.next.kind not in (NAME, STRING):
             self.fail("a member of the enum")

@@ -205,7 +205,7 @@ class _Builder(StepReader):
         is_whole = listed is None or len(parameters) == len(listed.entries)
         return ast.Function(name, parameters, returns, value) if returns and value and is_whole else None
 
-    # -- what stands around the flow --------------------------------------------------------------
+    # -- declarations around the flow -------------------------------------------------------------
 
     def _errors(self, mapping: Mapping | None) -> tuple[tuple[ast.Output, ...], Span | None]:
         found = next((value for key, value in (mapping.entries if mapping else ()) if key.text == "error"), None)

@@ -206,7 +206,7 @@ def test_a_postcondition_is_not_idle_because_the_steps_meet_it(clause: str, expe
 def test_a_clause_that_repeats_another_names_it() -> None:
     (diagnostic,) = found("n > 5", "n > 3")
     assert diagnostic.code.title == "always-holds"
-    assert [label.text for label in diagnostic.secondary] == ["this precondition says so already"]
+    assert [label.text for label in diagnostic.secondary] == ["this precondition implies it"]
 
 
 # -- blocks ---------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ class Calls(NodeFunctions):
             label = f"between {types}" if len(operands) > 1 else ""
             help_ = None
             if any(isinstance(operand.type, OptionalOf) for operand in operands):
-                help_ = "a value that may be null has no operators: ask with IS NOT NULL first, or use `??`"
+                help_ = "a value that may be null has no operators: test it with IS NOT NULL first, or use `??`"
             self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
         return call
 
@@ -229,7 +229,7 @@ class Calls(NodeFunctions):
             types = ", ".join(str(argument.type) for argument in given) or "no arguments"
             help_ = None
             if any(isinstance(argument.type, OptionalOf) for argument in given):
-                help_ = "a value that may be null: ask with IS NOT NULL first, or use `??`"
+                help_ = "a value that may be null: test it with IS NOT NULL first, or use `??`"
             forms = " or ".join(f"`{name}({', '.join(text for _, text in spec.params)})`" for spec in specs[:3])
             help_ = help_ or f"it is {forms}"
             self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)

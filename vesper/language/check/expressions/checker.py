@@ -270,7 +270,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         if not isinstance(base.type, Record):
             help_ = None
             if isinstance(base.type, OptionalOf):
-                help_ = "it may be null: ask with IS NOT NULL first"
+                help_ = "it may be null: test it with IS NOT NULL first"
             self.bag.error(Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type, help=help_)
             return None
         type_ = base.type.field(expression.name.text)

@@ -96,7 +96,7 @@ class NodeFunctions(Binders):
         below = self.functions_below.get(name.text)
         if below is not None:
             first = next(iter(self.functions_below))  # the function being checked
-            what = "itself" if name.text == first else f"`{name.text}`, which stands below it"
+            what = "itself" if name.text == first else f"`{name.text}`, which is declared below it"
             also = (Label(below.span, f"`{name.text}` is declared here"),)
             self.bag.error(Code.FUNCTION_ORDER, name.span, also=also, name=first, what=what)
             return None

@@ -51,7 +51,7 @@ def _is_readable(call: ir.Call, name: str, argument: ast.Expression, bag: Diagno
     if not isinstance(argument, ast.String):
         bag.error(Code.NOT_A_LITERAL, argument.span, parameter=name, function=OPERATIONS[call.op].function)
         return False
-    assert name == "pattern", f"{call.op}: nobody reads the literal `{name}`"
+    assert name == "pattern", f"{call.op}: nothing reads the literal `{name}`"
     return is_pattern(argument.text, argument.part, bag)
 
 

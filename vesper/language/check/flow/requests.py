@@ -147,7 +147,7 @@ class RequestChecker:
         policy = self._policies.of_step(action.literals)
         if effect_class == "unsafe" and int(policy.get("attempts", 1)) > 1:  # type: ignore[arg-type]
             problem = "retry would repeat an `unsafe` effect"
-            help_ = "say `effect: keyed` and a `key` if the other side knows it, or take `retry` away"
+            help_ = "write `effect: keyed` with a `key` if the other side recognises it, or remove `retry`"
             self._bag.error(Code.EFFECT_CLASS, action.spans["retry"], problem=problem, help=help_)
         parts = self._parts(spec, action, step)
         if parts is None or effect_class is None or (effect_class == "keyed" and key is None):
@@ -211,7 +211,7 @@ class RequestChecker:
         if effect_class != "keyed":
             if expression is not None and effect_class is not None:
                 problem = f"a `{effect_class}` effect has no key"
-                help_ = "say `effect: keyed`, or take the key away"
+                help_ = "write `effect: keyed`, or remove the key"
                 self._bag.error(Code.EFFECT_CLASS, expression.span, problem=problem, help=help_)
             return None
         if expression is not None:

@@ -573,7 +573,7 @@ class FlowChecker:
             (action.collect, collect),
             (action.stop_when, stop_when),
         ]
-        if any(asked is not None and found is None for asked, found in wanted) or next_ is None or maximum is None:
+        if any(source is not None and found is None for source, found in wanted) or next_ is None or maximum is None:
             return None
         values = [value for value in first if value is not None]
         if len(values) < len(first):

@@ -140,14 +140,16 @@ class _Reporter:
             self._report_never(given, "no value makes this true")
             return
         span = self._span(given.clause.holds.place)
-        one = self._decided_by(given, others, wants=False)
+        one = self._decided_by(given, others, outcome=False)
         together = [one] if one is not None else self._conflict(given, others)
         text = self._text(given)
-        says = "says otherwise" if one is not None else "with the others says otherwise"
-        labels = tuple(Label(self._span(each.clause.holds.place), f"this {each.phase} {says}") for each in together[:3])
+        relation = "contradicts it" if one is not None else "contradicts it together with the others"
+        labels = tuple(
+            Label(self._span(each.clause.holds.place), f"this {each.phase} {relation}") for each in together[:3]
+        )
         other = " and ".join(f"`{self._text(each)}`" for each in together[:3])
         other += " and others" if len(together) > 3 else ""
-        help_ = f"{_CONSEQUENCE[given.phase]} while all of these stand; change one of them"
+        help_ = f"{_CONSEQUENCE[given.phase]} because of these clauses; change one of them"
         self.findings.append(Finding(Code.CONTRADICTION, given.clause.holds, False))
         self._error(Code.CONTRADICTION, span, "cannot hold as well", labels, help_, clause=text, other=other)
 
@@ -162,24 +164,24 @@ class _Reporter:
         labels: tuple[Label, ...] = ()
         why = "no value of these types breaks it"
         if fails is not None:
-            one = self._decided_by(given, others, wants=True)
+            one = self._decided_by(given, others, outcome=True)
             why = "follows from the clauses above"
             if one is not None:
-                why = "says nothing new"
-                labels = (Label(self._span(one.clause.holds.place), f"this {one.phase} says so already"),)
+                why = "is redundant"
+                labels = (Label(self._span(one.clause.holds.place), f"this {one.phase} implies it"),)
         span = self._span(given.clause.holds.place)
-        help_ = "take it out, or say what was meant"
+        help_ = "remove it or correct it"
         self.findings.append(Finding(Code.ALWAYS_HOLDS, given.clause.holds, True))
         self._warn(Code.ALWAYS_HOLDS, span, why, labels, help_, what=given.phase, clause=self._text(given))
 
-    def _decided_by(self, given: _PhaseClause, others: list[_PhaseClause], wants: bool) -> _PhaseClause | None:
+    def _decided_by(self, given: _PhaseClause, others: list[_PhaseClause], outcome: bool) -> _PhaseClause | None:
         """Return a single other clause that decides this one as true, or as false."""
         for other in others[:_MAX_TRIED]:
             known, _ = self._evaluator.branch(other.clause.holds, _NO_FACTS)
             if known is None:
                 continue
             holds, fails = self._evaluator.branch(given.clause.holds, known)
-            if (fails if wants else holds) is None:
+            if (fails if outcome else holds) is None:
                 return other
         return None
 
@@ -242,7 +244,7 @@ class _Reporter:
                 ("arm", False): "what this condition leads to",
             }.get((condition.kind, holds), "the other branch of this step")
             label = f"always {always} here"
-            help_ = "the contracts and what stands above decide it; take it out, or say what was meant"
+            help_ = "the contracts and the steps above decide it; remove it or correct it"
             self._warn(Code.UNREACHABLE_BRANCH, span, label, (), help_, what=what)
 
     def _report_constant(self, constant: Constant) -> None:
@@ -261,7 +263,7 @@ class _Reporter:
         if owner.place == owner.condition.place and _is_when(owner):
             always = "true" if constant.holds else "false"
             what = "the null of this step" if constant.holds else "what this condition leads to"
-            help_ = "the contracts and what stands above decide it; take it out, or say what was meant"
+            help_ = "the contracts and the steps above decide it; remove it or correct it"
             self._warn(Code.UNREACHABLE_BRANCH, span, f"always {always} here", (), help_, what=what)
         elif owner.place == owner.condition.place:
             self._report_row(owner, constant.holds, span)
@@ -283,7 +285,7 @@ class _Reporter:
         unused = self._span(below.condition.place if isinstance(below, ir.If) and is_row else below.place)
         labels = (Label(span, "always true for what gets here"),)
         what = "this row" if is_row else "the `otherwise` of this table"
-        help_ = "take out what stands below" if is_row else "make the last row the `otherwise`"
+        help_ = "remove the rows below" if is_row else "make the last row the `otherwise`"
         self._warn(Code.UNREACHABLE_BRANCH, unused, "never reached", labels, help_, what=what)
 
     # -- reporting --------------------------------------------------------------------------------

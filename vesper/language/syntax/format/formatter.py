@@ -42,7 +42,7 @@ def format_source(bag: DiagnosticBag) -> str | None:
     again = DiagnosticBag(SourceFile(bag.source.path, formatted))
     result = read_yaml(again)
     if result is None or not same_tree(tree, result):
-        raise FormatFault(f"the formatted text of {bag.source.path} does not say the same as the file")
+        raise FormatFault(f"the formatted text of {bag.source.path} has another meaning than the file")
     return formatted
 
 

@@ -146,7 +146,7 @@ def _read_gap(text: str, column: int, at_line_start: bool, piece: Piece) -> None
         own_line = number > 0 or at_line_start
         content = line.strip(" \t")
         if content:
-            # INVARIANT: tokens cover all that is not white space or comment.
+            # INVARIANT: tokens cover everything except white space and comments.
             assert content[0] == "#", f"{content!r} is in no token"
             gap = len(line) - len(line.lstrip(" \t"))
             piece.comments.append(Comment(_add_space(content), column + gap, gap, own_line, piece.blank))
