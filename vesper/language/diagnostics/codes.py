@@ -26,7 +26,7 @@ class Code(Enum):
     DUPLICATE_KEY = (
         "VSP0004",
         "duplicate-key",
-        "`{key}` stands twice in the same mapping",
+        "`{key}` is given twice in the same mapping",
     )
     TOO_DEEP = (
         "VSP0005",
@@ -71,7 +71,7 @@ class Code(Enum):
     BAD_CHARACTER = (
         "VSP0102",
         "bad-character",
-        "{what} cannot stand in an expression",
+        "{what} is not allowed in an expression",
     )
     BAD_NUMBER = (
         "VSP0103",
