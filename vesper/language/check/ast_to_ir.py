@@ -17,10 +17,11 @@ from vesper.language.check.constraints import constraint_clause
 from vesper.language.check.expressions.checker import ExpressionChecker, place_of
 from vesper.language.check.expressions.literals import UNREAD, Unread, read_literal
 from vesper.language.check.expressions.narrowing import facts_when
+from vesper.language.check.flow.ends import step_leaves
 from vesper.language.check.flow.machines import check_machine
 from vesper.language.check.flow.policies import PolicyReader
 from vesper.language.check.flow.requests import RequestChecker
-from vesper.language.check.flow.steps import FlowChecker, step_leaves
+from vesper.language.check.flow.steps import FlowChecker
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.node_types import check_errors, check_node_type
 from vesper.language.check.scope import Scope
@@ -234,7 +235,7 @@ class _NodeChecker:
         check_errors(self._document, node, self._bag)
         if not node.errors or not isinstance(node.errors[0].type, Enum):
             return
-        raised = {code for code, _ in flow.raised}
+        raised = {code for code, _ in flow.ends.raised}
         possible = possible_codes_in(node.body, requests.callee_codes())
         by_themselves = possible if can_become_declared(node) else set()
         for found in requests.called.values():

@@ -16,6 +16,7 @@ from typing import Protocol
 from vesper.language.check.expressions.checker import ExpressionChecker, place_of
 from vesper.language.check.expressions.literals import Unread, read_literal
 from vesper.language.check.expressions.narrowing import NOTHING, Facts, facts_when
+from vesper.language.check.flow.ends import EndChecker, block_leaves, step_leaves
 from vesper.language.check.flow.handlers import check_codes
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.scope import Declared, Scope
@@ -43,7 +44,7 @@ class EffectChecker(Protocol):
 
 
 class FlowChecker:
-    """Checks the steps of one node and collects the errors that they raise."""
+    """Checks the steps of one node."""
 
     def __init__(
         self,
@@ -61,8 +62,7 @@ class FlowChecker:
         self._unnamed = 0
         self._skipped: dict[str, list[Declared]] = {}
         """Skippable steps by the text of their conditions. Under the same conditions these steps were executed."""
-        self.raised: list[tuple[str, Span]] = []
-        """Members of `error_code` that steps raise, with their locations."""
+        self.ends = EndChecker(scope, expressions, bag)
         self._before: list[ir.Statement] = []
         """Statements that must precede the current one: the value of a `match`, computed once."""
 
@@ -226,9 +226,9 @@ class FlowChecker:
 
     def _end(self, action: ast.Action) -> ir.Return | ir.Raise | None:
         if isinstance(action, ast.Return):
-            return self._return(action)
+            return self.ends.check_return(action)
         assert isinstance(action, ast.Raise)
-        return self.error(action.error)
+        return self.ends.check_error(action.error)
 
     def _known_after(self, step: ast.Step) -> Facts:
         """Return the facts after a conditional: a branch that leaves was not taken."""
@@ -360,7 +360,7 @@ class FlowChecker:
                     found.append(ir.Require(ir.Clause(holds, requirement.clause.text)))
             else:
                 with self._expressions.assuming(facts_when(requirement.clause.holds, False, self._scope)):
-                    error = self.error(requirement.error)
+                    error = self.ends.check_error(requirement.error)
                 if holds is not None and error is not None:
                     place = holds.place
                     broken = ir.Call("boolean.not", (), (holds,), BOOLEAN, place)
@@ -639,84 +639,6 @@ class FlowChecker:
             return None
         return tuple((declared.number, found[name]) for name, declared in state.items() if name in found)
 
-    # -- ends -------------------------------------------------------------------------------------
-
-    def _return(self, action: ast.Return) -> ir.Return | None:
-        given = self._given(action.values, self._scope.outputs, "an output", Code.RETURN_OUTPUTS)
-        named = {word.text for word, _ in action.values}
-        missing = [name for name in self._scope.outputs if name not in named]
-        if missing:
-            names = ", ".join(f"`{name}`" for name in missing)
-            self._bag.error(Code.RETURN_OUTPUTS, action.span, problem=f"does not give {names}")
-        if missing or given is None:
-            return None
-        return ir.Return(tuple((name, given[name]) for name in self._scope.outputs if name in given))
-
-    def error(self, error: ast.ErrorValue) -> ir.Raise | None:
-        """Return a declared error with its required fields, or None after reporting an error."""
-        errors = self._scope.errors
-        if not errors:
-            help_ = "declare `error_code` and `message` under `outputs.error`"
-            self._bag.error(Code.UNDECLARED_ERROR, error.span, what="an error", help=help_)
-            return None
-        for word, expression in error.values:
-            if word.text == "error_code" and not self._note_raised(expression):
-                return None
-        given = self._given(error.values, errors, "a field of the errors", Code.RETURN_OUTPUTS)
-        named = {word.text for word, _ in error.values}
-        place = place_of(self._bag.source, error.span)
-        found: list[tuple[str, ir.Expression]] = []
-        for name, declared in errors.items():
-            if given is not None and name in given:
-                found.append((name, given[name]))
-            elif name not in named and str(declared.type).startswith("optional<"):
-                assert declared.type is not None
-                found.append((name, ir.Literal(declared.type, None, place)))
-            elif name not in named:
-                self._bag.error(Code.RETURN_OUTPUTS, error.span, problem=f"does not give `{name}`")
-                return None
-        return None if given is None or len(found) < len(errors) else ir.Raise(tuple(found))
-
-    def _note_raised(self, expression: ast.Expression) -> bool:
-        """Record the errors that an expression can raise; report an undeclared one and return False."""
-        declared = self._scope.errors.get("error_code")
-        members = declared.type.members if declared is not None and isinstance(declared.type, Enum) else ()
-        if isinstance(expression, ast.Name | ast.String) and expression.text in members:
-            self.raised.append((expression.text, expression.span))
-        elif isinstance(expression, ast.Name | ast.String) and self._scope.find(expression.text) is None:
-            help_ = did_you_mean(expression.text, members) or "add it to `error_code` under `outputs.error`"
-            what = f"`{expression.text}`"
-            self._bag.error(Code.UNDECLARED_ERROR, expression.span, what=what, help=help_)
-            return False
-        else:  # computed: any member is possible
-            self.raised += [(member, expression.span) for member in members]
-        return True
-
-    def _given(
-        self,
-        values: tuple[tuple[ast.Word, ast.Expression], ...],
-        declared: dict[str, Declared],
-        what: str,
-        code: Code,
-    ) -> dict[str, ir.Expression] | None:
-        given: dict[str, ir.Expression] = {}
-        complete = True
-        for word, expression in values:
-            wanted = declared.get(word.text)
-            if wanted is None:
-                help_ = did_you_mean(word.text, declared)
-                self._bag.error(code, word.span, problem=f"gives `{word.text}`, which is not {what}", help=help_)
-                complete = False
-                continue
-            if word.text in given:
-                self._bag.error(code, word.span, problem=f"gives `{word.text}` twice")
-            value = None if wanted.type is None else self._expressions.check(expression, wanted.type)
-            if value is None:
-                complete = False
-            else:
-                given[word.text] = value
-        return given if complete else None
-
     # -- handlers ---------------------------------------------------------------------------------
 
     def _attach_handlers(self, step: ast.Step, statement: ir.Statement | None) -> ir.Statement | None:
@@ -765,27 +687,6 @@ def _declared_parts(
                     yield each.type, ir.Field(value, name, types[name], value.place), name
         case _:
             return
-
-
-def step_leaves(step: ast.Step) -> bool:
-    """Return whether no step after this one can be reached."""
-    if step.conditions:
-        return False
-    match step.action:
-        case ast.Return() | ast.Raise():
-            return True
-        case ast.Conditional(then=then, otherwise=otherwise):
-            inner = block_leaves(then) and otherwise is not None and block_leaves(otherwise)
-        case ast.Match(cases=cases, otherwise=otherwise):
-            inner = all(block_leaves(case.then) for case in cases)
-            inner = inner and (otherwise is None or block_leaves(otherwise))
-        case _:
-            return False
-    return inner and all(any(step_leaves(each) for each in handler.steps) for handler in step.handlers)
-
-
-def block_leaves(block: ast.Block) -> bool:
-    return any(step_leaves(step) for step in block.steps)
 
 
 def _is_read_only(request: ir.Request) -> bool:
