@@ -77,7 +77,9 @@ def _case(operation: Operation, number: int, example: Example) -> list[str]:
     # Engines receive all arguments; the checker fills in defaults.
     defaults = dict(operation.defaults)
     left_out = [defaults[name] for name, _ in operation.params[len(example.args) :]]
-    arguments = [_typed(case_id, text, value) for text, value in zip(types, [*example.args, *left_out], strict=True)]
+    arguments = [
+        _typed_value(case_id, text, value) for text, value in zip(types, [*example.args, *left_out], strict=True)
+    ]
     lines = [f"- id: {case_id}"]
     if example.why:
         lines.append(f"  why: {_quote(example.why)}")
@@ -87,7 +89,7 @@ def _case(operation: Operation, number: int, example: Example) -> list[str]:
     lines.append(f"  args: [{', '.join(arguments)}]")
     if example.raises is None:
         result = with_type_arguments(operation, example, operation.returns)
-        lines.append(f"  returns: {_typed(case_id, result, example.returns)}")
+        lines.append(f"  returns: {_typed_value(case_id, result, example.returns)}")
     else:
         lines.append(f"  raises: {example.raises}")
     return lines
@@ -109,7 +111,7 @@ def _form_case(case_id: str, operation: Operation, example: Example) -> list[str
             expression = re.sub(rf"\b{name}\b", lambda _, computed=computed: computed, expression)  # type: ignore[misc]
         else:
             expression = expression.replace(f"[, {name}]", f", {name}")
-            inputs.append(f"{name}: {_typed(case_id, type_, given[name])}")
+            inputs.append(f"{name}: {_typed_value(case_id, type_, given[name])}")
     lines = [f"- id: {case_id}"]
     if example.why:
         lines.append(f"  why: {_quote(example.why)}")
@@ -117,10 +119,10 @@ def _form_case(case_id: str, operation: Operation, example: Example) -> list[str
     if example.raises is not None:
         return [*lines, f"  raises: {example.raises}"]
     result = with_type_arguments(operation, example, operation.returns)
-    return [*lines, f"  returns: {_typed(case_id, result, example.returns)}"]
+    return [*lines, f"  returns: {_typed_value(case_id, result, example.returns)}"]
 
 
-def _typed(case_id: str, type_text: str, value: Any) -> str:
+def _typed_value(case_id: str, type_text: str, value: Any) -> str:
     key = type_text if re.fullmatch(r"[a-z<>]+", type_text) else _quote(type_text)
     return f"{{{key}: {_form(case_id, parse(type_text), value)}}}"
 

@@ -118,7 +118,7 @@ def _signatures(declarations: Declarations) -> str:
     choices = [name for name, _ in _choice_enums(declarations)]
     lines = [
         MARK,
-        *([f"use super::choices::{_braced(choices)};"] if choices else []),
+        *([f"use super::choices::{_brace(choices)};"] if choices else []),
         "use super::errors::ErrorCode;",
         "use super::ops::Op;",
         *_use("crate::types::TypePattern", patterns),
@@ -362,7 +362,7 @@ def _pattern(operation: Operation, text: str, place: str) -> str:
     names = [name for name, _ in operation.type_params]
     if text in names:
         return f"Parameter({names.index(text)})"
-    if composed := _composed(text):
+    if composed := _split_composed(text):
         name, parts = composed
         return f"{COMPOSED_PATTERNS[name]}({', '.join('&' + _pattern(operation, part, place) for part in parts)})"
     if fields := _fields(text):
@@ -388,13 +388,13 @@ def _kernels(declarations: Declarations) -> str:
     lines = [
         MARK,
         *(["use std::sync::Arc;", ""] if "Arc<" in text else []),
-        *([f"use super::choices::{_braced(choices)};"] if choices else []),
+        *([f"use super::choices::{_brace(choices)};"] if choices else []),
         "use super::errors::ErrorCode;",
         *(["use crate::decimal::Decimal;"] if "&Decimal" in text else []),
         *(["use crate::json::Json;"] if "&Json" in text else []),
         *(["use crate::pattern::Pattern;"] if "&Pattern" in text else []),
         *(["use crate::types::Type;"] if "&Type" in text else []),
-        f"use crate::value::{_braced([*values, 'Value'])};",
+        f"use crate::value::{_brace([*values, 'Value'])};",
         "",
         "/// Everything that can be called: one trait a family, one method an operation.",
         *_supertrait(declarations.families),
@@ -483,7 +483,7 @@ def _rust_type(operation: Operation, text: str, plain: dict[str, str]) -> str:
     bound = dict(operation.type_params).get(text)
     if bound in of_bounds:
         return of_bounds[bound]
-    composed = _composed(text)
+    composed = _split_composed(text)
     if composed and composed[0] in of_composed:
         return of_composed[composed[0]]
     if _fields(text):
@@ -497,7 +497,7 @@ def _dispatch(declarations: Declarations) -> str:
     lines = [
         MARK,
         *(["use std::sync::Arc;", ""] if any("Arc::" in line for line in arms) else []),
-        *([f"use super::choices::{_braced(choices)};"] if choices else []),
+        *([f"use super::choices::{_brace(choices)};"] if choices else []),
         "use super::errors::ErrorCode;",
         "use super::kernels::Kernels;",
         "use super::ops::{MAX_ARITY, Op};",
@@ -525,7 +525,7 @@ def _arm(operation: Operation, declarations: Declarations) -> list[str]:
     bounds = dict(operation.type_params)
     patterns, arguments, reads = [], [], []
     for name, text in operation.params:
-        bound, composed = bounds.get(text), _composed(text)
+        bound, composed = bounds.get(text), _split_composed(text)
         if name in _pattern_params(operation):
             patterns.append(f"Value::Pattern({name})")
             arguments.append(name)
@@ -596,7 +596,7 @@ def _to_value(operation: Operation) -> str:
         return "Value::Member(result.member())"
     if bound == "record" or _fields(operation.returns):
         return "Value::Record(result)"
-    if composed := _composed(operation.returns):
+    if composed := _split_composed(operation.returns):
         return COMPOSED_WRAPPED[composed[0]]
     return f"Value::{PATTERNS[operation.returns]}(result)"
 
@@ -636,9 +636,9 @@ def _example_row(operation: Operation, example: Example) -> str:
     of = ", ".join(_string(_type_json(text)) for text in example.of)
     left_out = len(operation.params) - len(example.args)
     defaults = [value for _, value in operation.defaults][len(operation.defaults) - left_out :]
-    args = ", ".join(_given(argument) for argument in [*example.args, *defaults])
+    args = ", ".join(_given_value(argument) for argument in [*example.args, *defaults])
     if example.raises is None:
-        expected = f"Expected::Returns({_given(example.returns)})"
+        expected = f"Expected::Returns({_given_value(example.returns)})"
     else:
         expected = f"Expected::Raises(ErrorCode::{_camel(example.raises)})"
     return f"    Example {{ op: Op::{_variant(operation)}, of: &[{of}], args: &[{args}], expected: {expected} }},"
@@ -649,7 +649,7 @@ def _without_strings(row: str) -> str:
     return re.sub(r'"(?:[^"\\]|\\.)*"', "", row)
 
 
-def _given(value: Any) -> str:
+def _given_value(value: Any) -> str:
     if isinstance(value, bool):
         return f"Boolean({str(value).lower()})"
     if isinstance(value, int):
@@ -661,9 +661,9 @@ def _given(value: Any) -> str:
     if value == NULL:
         return "Null"
     if isinstance(value, list):
-        return f"List(&[{', '.join(_given(item) for item in value)}])"
+        return f"List(&[{', '.join(_given_value(item) for item in value)}])"
     if isinstance(value, dict):
-        pairs = [f"({_string(name)}, {_given(part)})" for name, part in value.items()]
+        pairs = [f"({_string(name)}, {_given_value(part)})" for name, part in value.items()]
         return f"Fields(&[{', '.join(pairs)}])"
     raise DeclarationError(f"an example holds {value!r}, which has no Vesper form")
 
@@ -678,7 +678,7 @@ def _type_value(text: str) -> Any:
         return text
     if members := _members(text):
         return {"enum": members}
-    if composed := _composed(text):
+    if composed := _split_composed(text):
         name, parts = composed
         values = [_type_value(part) for part in parts]
         return {name: values if name == "map" else values[0]}
@@ -690,7 +690,7 @@ def _type_value(text: str) -> Any:
 # Names and literals.
 
 
-def _composed(text: str) -> tuple[str, list[str]] | None:
+def _split_composed(text: str) -> tuple[str, list[str]] | None:
     """Return name and parts of a composed type. `map<K, array<V>>` yields `map` and `K`, `array<V>`."""
     found = re.fullmatch(r"(\w+)<(.+)>", text)
     if not found or found[1] not in COMPOSED_PATTERNS:
@@ -719,7 +719,7 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _braced(names: list[str]) -> str:
+def _brace(names: list[str]) -> str:
     return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
 
 

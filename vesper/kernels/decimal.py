@@ -39,7 +39,7 @@ from vesper.kernels.rounding import (
     rescale,
     rounded_quotient,
     scale_of,
-    unbounded,
+    unbounded_context,
     write_out,
 )
 from vesper.values.generated.errors import ErrorCode
@@ -272,7 +272,7 @@ def pow(base: Decimal, exponent: int) -> Decimal:
         _refuse_long_power(1, exponent)
         return assemble(0, scale_of(base) * exponent)
     times = exponent if exponent > 0 else -exponent
-    coefficient, scale = base.scaleb(scale_of(base), unbounded(MAX_DIGITS)), scale_of(base)
+    coefficient, scale = base.scaleb(scale_of(base), unbounded_context(MAX_DIGITS)), scale_of(base)
     _refuse_long_power(coefficient.adjusted() + 1, times)
     # The power is at least 10^least and less than 10^most. One that exceeds the limits is never computed.
     least, most = base.adjusted() * times, (base.adjusted() + 1) * times
@@ -280,10 +280,10 @@ def pow(base: Decimal, exponent: int) -> Decimal:
         least, most = -most, -least
     if least >= MAX_DIGITS or most < -MAX_SCALE:
         raise Raised(ErrorCode.DECIMAL_OVERFLOW)
-    power = _exact_power(coefficient, times).scaleb(-scale * times, unbounded(_MAX_POWER_DIGITS))
+    power = _exact_power(coefficient, times).scaleb(-scale * times, unbounded_context(_MAX_POWER_DIGITS))
     if exponent < 0:
         return divide_rounded(Decimal(1), power, 0)
-    context = unbounded(SIGNIFICANT)
+    context = unbounded_context(SIGNIFICANT)
     result = context.plus(power)
     return write_out(result) if context.flags[Inexact] else fit_scale(result, scale * times)
 
@@ -296,7 +296,7 @@ def _refuse_long_power(digits: int, times: int) -> None:
 def _exact_power(number: Decimal, times: int) -> Decimal:
     """Return the exact power of an integer, by repeated squaring."""
     # SEMANTICS: `decimal` would round its own power more than once.
-    context = unbounded(_MAX_POWER_DIGITS)
+    context = unbounded_context(_MAX_POWER_DIGITS)
     power = Decimal(1)
     for bit in f"{times:b}":
         power = context.multiply(power, power)
@@ -311,7 +311,7 @@ def scale(value: Decimal) -> int:
 
 def normalize(value: Decimal) -> Decimal:
     # SEMANTICS: `decimal` would also remove zeros before the point: 1E+2.
-    smallest = scale_of(unbounded(MAX_DIGITS).normalize(value)) if value else 0
+    smallest = scale_of(unbounded_context(MAX_DIGITS).normalize(value)) if value else 0
     return rescale(unsigned_zero(value), max(smallest, 0))
 
 

@@ -18,7 +18,7 @@ SIGNIFICANT = 34
 _MAX_EXPONENT = 10_000_000
 
 
-def unbounded(digits: int) -> Context:
+def unbounded_context(digits: int) -> Context:
     """Return a context for results of at most this many digits. New each time, because its flags are read."""
     return Context(
         prec=digits,
@@ -33,7 +33,7 @@ def unbounded(digits: int) -> Context:
 
 
 # Wide enough for every operand and for results of two of them. Its flags are never read.
-_WIDE = unbounded(4 * (MAX_DIGITS + MAX_SCALE))
+_WIDE = unbounded_context(4 * (MAX_DIGITS + MAX_SCALE))
 
 
 def scale_of(number: Decimal) -> int:
@@ -78,7 +78,7 @@ def divide_rounded(left: Decimal, right: Decimal, scale: int) -> Decimal:
     """
     if not left:
         return rescale(Decimal(0), scale)
-    context = unbounded(SIGNIFICANT)
+    context = unbounded_context(SIGNIFICANT)
     quotient = context.divide(left, right)
     if context.flags[Inexact]:
         return write_out(quotient)

@@ -38,7 +38,7 @@ class JsonMistake(ValueProblem):
         return self.what
 
 
-def malformed(offset: int, what: str) -> JsonMistake:
+def malformed_json(offset: int, what: str) -> JsonMistake:
     return JsonMistake(ProblemKind.MALFORMED, offset, what)
 
 
@@ -57,23 +57,23 @@ def token_mistake(text: str, offset: int) -> JsonMistake:
     if character == '"':
         return _string_mistake(text, offset)
     if character == "'":
-        return malformed(offset, "a string needs double quotes, not single ones")
+        return malformed_json(offset, "a string needs double quotes, not single ones")
     if text.startswith(("//", "/*"), offset) or character == "#":
-        return malformed(offset, "JSON has no comments")
+        return malformed_json(offset, "JSON has no comments")
     if character == "\ufeff":
-        return malformed(offset, "a byte order mark, which JSON text must not have")
+        return malformed_json(offset, "a byte order mark, which JSON text must not have")
     if character == "." and text[offset - 1 : offset].isdigit():
-        return malformed(offset, "a number with a point and no digit after it")
+        return malformed_json(offset, "a number with a point and no digit after it")
     word = _WORD.match(text, offset)
     if word is None:
-        return malformed(offset, f"{show_token(text, offset)} does not belong here")
+        return malformed_json(offset, f"{show_token(text, offset)} does not belong here")
     if word[0] in _NON_NUMBERS:
-        return malformed(offset, f'`{word[0]}` is no JSON number; a float that is none is a string, "NaN"')
+        return malformed_json(offset, f'`{word[0]}` is no JSON number; a float that is none is a string, "NaN"')
     if word[0] in _OTHER_SPELLINGS:
-        return malformed(offset, f"`{word[0]}` is no JSON; write `{_OTHER_SPELLINGS[word[0]]}`")
+        return malformed_json(offset, f"`{word[0]}` is no JSON; write `{_OTHER_SPELLINGS[word[0]]}`")
     if word[0].lstrip("-+.")[0].isdigit():
-        return malformed(offset, f"{_cut(word[0])} is no JSON number")
-    return malformed(offset, f"{_cut(word[0])} is no JSON; names and strings need double quotes")
+        return malformed_json(offset, f"{_cut(word[0])} is no JSON number")
+    return malformed_json(offset, f"{_cut(word[0])} is no JSON; names and strings need double quotes")
 
 
 def _string_mistake(text: str, offset: int) -> JsonMistake:
@@ -81,30 +81,32 @@ def _string_mistake(text: str, offset: int) -> JsonMistake:
     assert good is not None  # it begins with a quote
     end = good.end()
     if end == len(text):
-        return malformed(offset, "a string begins here that has no end")
+        return malformed_json(offset, "a string begins here that has no end")
     if text[end] == "\\":
         if end + 1 == len(text):
-            return malformed(offset, "a string begins here that has no end")
+            return malformed_json(offset, "a string begins here that has no end")
         escape = text[end : end + (6 if text[end + 1] == "u" else 2)]
-        return malformed(end, f"`{_visible(escape)}` is no escape in a JSON string")
-    return malformed(end, f"{show_token(text, end)} must be written as an escape inside a string, such as `\\n`")
+        return malformed_json(end, f"`{_visible(escape)}` is no escape in a JSON string")
+    return malformed_json(end, f"{show_token(text, end)} must be written as an escape inside a string, such as `\\n`")
 
 
 def number_mistake(token: str, offset: int) -> JsonMistake:
     """Return the mistake of a number that is valid JSON and exceeds Vesper's limits."""
-    return malformed(offset, f"the number {_cut(token)}, written out, has more than 1,000 digits or decimal places")
+    return malformed_json(
+        offset, f"the number {_cut(token)}, written out, has more than 1,000 digits or decimal places"
+    )
 
 
 def unexpected_token(text: str, offset: int, expected: str) -> JsonMistake:
     """Return the mistake of a misplaced token, or of a text that ends too soon."""
     if offset >= len(text):
-        return malformed(offset, f"expected {expected}, but the text ends here")
+        return malformed_json(offset, f"expected {expected}, but the text ends here")
     before = text[:offset].rstrip(" \t\n\r")
     if text[offset] in "]}" and before.endswith(","):
-        return malformed(len(before) - 1, f"a trailing comma before `{text[offset]}`")
+        return malformed_json(len(before) - 1, f"a trailing comma before `{text[offset]}`")
     if text[offset].isdigit() and before.endswith(("0", "-0")) and len(before) == offset:
-        return malformed(offset - 1, "a number with a leading zero")
-    return malformed(offset, f"expected {expected}, found {show_token(text, offset)}")
+        return malformed_json(offset - 1, "a number with a leading zero")
+    return malformed_json(offset, f"expected {expected}, found {show_token(text, offset)}")
 
 
 _TOKEN_START = re.compile(r'(?s)"[^"\n]*"?|[\w.+-]+|.')

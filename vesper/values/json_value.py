@@ -14,7 +14,7 @@ from typing import TypeAlias, final
 from vesper.values.base_types import is_a
 from vesper.values.json_mistake import (
     JsonMistake,
-    malformed,
+    malformed_json,
     number_mistake,
     show_token,
     token_mistake,
@@ -218,7 +218,7 @@ class _Parser:
         start = self._start
         key = _string(token[1], start)
         if key in inner:
-            raise malformed(start, f"the name {show_token(self._text, start)} occurs twice in one object")
+            raise malformed_json(start, f"the name {show_token(self._text, start)} occurs twice in one object")
         if self._next() != ("sign", ":"):
             raise self._expected("`:` after the name")
         return key
@@ -250,7 +250,7 @@ def _string(token: str, offset: int) -> str:
 
     text: str = json.loads(token)  # the token is valid; this only decodes escapes
     if has_surrogate(text):
-        raise malformed(offset, "a string with one half of a surrogate pair, which no text has")
+        raise malformed_json(offset, "a string with one half of a surrogate pair, which no text has")
     return text
 
 

@@ -70,41 +70,41 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    items: tuple[Part, ...]
+    items: tuple[PatternPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alternation:
-    options: tuple[Part, ...]
+    options: tuple[PatternPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     number: int
-    content: Part
+    content: PatternPart
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    content: Part
+    content: PatternPart
     least: int
     most: int | None
     """None for `x*` and `x+`, which are unbounded; `x{3,}` is `x{3}` followed by `x*`."""
     is_greedy: bool
 
 
-Part: TypeAlias = Class | AnyPoint | Anchor | Sequence | Alternation | Group | Repeat
+PatternPart: TypeAlias = Class | AnyPoint | Anchor | Sequence | Alternation | Group | Repeat
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    root: Part
+    root: PatternPart
     group_count: int
     ignores_case: bool
     takes_newlines: bool
 
 
-def can_be_empty(part: Part) -> bool:
+def can_be_empty(part: PatternPart) -> bool:
     """Return whether a part can match the empty text."""
     match part:
         case Class() | AnyPoint():
@@ -121,7 +121,7 @@ def can_be_empty(part: Part) -> bool:
             return least == 0 or can_be_empty(content)
 
 
-def instructions(part: Part) -> int:
+def instructions(part: PatternPart) -> int:
     """Return the number of instructions of a part. The limit applies to it in every engine."""
     match part:
         case Class() | AnyPoint() | Anchor():

@@ -17,8 +17,8 @@ from vesper.values.pattern import (
     Class,
     Escape,
     Group,
-    Part,
     Pattern,
+    PatternPart,
     PatternProblem,
     Range,
     Repeat,
@@ -111,19 +111,19 @@ class _Parser:
             self._refuse("the flags are `i` and `s`, ended by `)`", self._at)
         return flags
 
-    def _alternation(self) -> Part:
+    def _alternation(self) -> PatternPart:
         options = [self._sequence()]
         while self._take("|"):
             options.append(self._sequence())
         return options[0] if len(options) == 1 else Alternation(tuple(options))
 
-    def _sequence(self) -> Part:
-        items: list[Part] = []
+    def _sequence(self) -> PatternPart:
+        items: list[PatternPart] = []
         while self._next not in ("", "|", ")"):
             items.append(self._item())
         return items[0] if len(items) == 1 else Sequence(tuple(items))
 
-    def _item(self) -> Part:
+    def _item(self) -> PatternPart:
         start = self._at
         if self._next in _REPEATS:
             self._refuse(f"there is nothing for `{self._next}` to repeat", start, start + 1)
@@ -142,7 +142,7 @@ class _Parser:
 
     # -- repetition -------------------------------------------------------------------------------
 
-    def _repeat(self, content: Part, start: int) -> Part:
+    def _repeat(self, content: PatternPart, start: int) -> PatternPart:
         at = self._at
         counts = self._counts()
         if counts is None:
@@ -191,7 +191,7 @@ class _Parser:
 
     # -- atoms ------------------------------------------------------------------------------------
 
-    def _atom(self) -> Part:
+    def _atom(self) -> PatternPart:
         start, character = self._at, self._next
         match character:
             case "(":
@@ -210,7 +210,7 @@ class _Parser:
                 self._at += 1
                 return Class((Range(ord(character), ord(character)),))
 
-    def _bracket(self) -> Part:
+    def _bracket(self) -> PatternPart:
         start = self._at
         self._levels += 1
         if self._levels > MAX_LEVELS:

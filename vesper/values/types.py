@@ -268,11 +268,11 @@ def _read(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
         return Function(parameters, result), rest
     if head in ("array", "set", "map", "optional"):
         inner, rest = _read_list(rest[1:], ">")
-        return _applied(head, inner), rest[1:]
+        return _apply(head, inner), rest[1:]
     return PRIMITIVES.get(head, Parameter(head)), rest
 
 
-def _applied(head: str, inner: tuple[Type, ...]) -> Type:
+def _apply(head: str, inner: tuple[Type, ...]) -> Type:
     match head, inner:
         case "array", (element,):
             return ArrayOf(element)

@@ -20,7 +20,7 @@ from vesper.values.pattern import (
     Class,
     Escape,
     Group,
-    Part,
+    PatternPart,
     PatternProblem,
     Range,
     Repeat,
@@ -43,7 +43,7 @@ def backtrack(pattern: str, text: str) -> list[tuple[int, int] | None] | None:
     return None
 
 
-def _try(part: Part, text: str, at: int, groups: Groups, rest: Rest) -> tuple[int, Groups] | None:
+def _try(part: PatternPart, text: str, at: int, groups: Groups, rest: Rest) -> tuple[int, Groups] | None:
     match part:
         case Class() | AnyPoint():
             is_taken = at < len(text) and _takes(part, text[at])

@@ -18,8 +18,8 @@ from vesper.values.pattern import (
     Class,
     Escape,
     Group,
-    Part,
     Pattern,
+    PatternPart,
     Range,
     Repeat,
     Sequence,
@@ -136,7 +136,7 @@ class _Writer:
     def _here(self) -> int:
         return len(self.instructions)
 
-    def write(self, part: Part) -> None:
+    def write(self, part: PatternPart) -> None:
         match part:
             case Class() | AnyPoint():
                 self.add(TAKE, self._set_number(part))
@@ -161,7 +161,7 @@ class _Writer:
             self._numbers[id(part)] = self.sets.setdefault(found, len(self.sets))
         return self._numbers[id(part)]
 
-    def _alternation(self, options: tuple[Part, ...]) -> None:
+    def _alternation(self, options: tuple[PatternPart, ...]) -> None:
         ends: list[Instruction] = []
         for option in options[:-1]:
             split = self.add(SPLIT)

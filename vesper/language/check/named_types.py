@@ -83,13 +83,13 @@ class TypeResolver:
             case ast.TypeEnum(members=words):
                 return self._enum(words)
             case ast.TypeName(name=name):
-                return self._named(name)
+                return self._resolve_name(name)
             case ast.TypeApplied(head=head, arguments=arguments):
                 inner = [self._resolve(argument) for argument in arguments]
                 known = [type_ for type_ in inner if type_ is not None]
-                return self._applied(text, head.text, known) if len(known) == len(inner) else None
+                return self._resolve_applied(text, head.text, known) if len(known) == len(inner) else None
 
-    def _named(self, name: ast.Word) -> Type | None:
+    def _resolve_name(self, name: ast.Word) -> Type | None:
         if name.text in PRIMITIVES:
             return PRIMITIVES[name.text]
         if name.text in self._known:
@@ -100,7 +100,7 @@ class TypeResolver:
         self._bag.error(Code.UNKNOWN_TYPE, name.span, name=name.text, help=help_)
         return None
 
-    def _applied(self, text: ast.TypeApplied, head: str, inner: list[Type]) -> Type | None:
+    def _resolve_applied(self, text: ast.TypeApplied, head: str, inner: list[Type]) -> Type | None:
         if head in ("set", "map") and not is_key(inner[0]):
             expected = f"{KEY_TYPES} as the {'members of a set' if head == 'set' else 'keys of a map'}"
             self._bag.error(Code.TYPE_MISMATCH, text.arguments[0].span, expected=expected, found=inner[0])

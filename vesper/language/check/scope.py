@@ -96,7 +96,7 @@ class Scope:
             self.is_start = outer
 
     @contextmanager
-    def bound(self, word: ast.Word, type_: Type | None, bag: DiagnosticBag) -> Iterator[Declared]:
+    def bind(self, word: ast.Word, type_: Type | None, bag: DiagnosticBag) -> Iterator[Declared]:
         """Bind a name for the duration of an expression."""
         other = self.locals.get(word.text) or self.find(word.text)
         if other is not None:

@@ -284,9 +284,9 @@ class Rebuilder:
                 value = self._expression(statement.value, bound)
                 return replace(statement, value=value, handlers=self._handlers(statement.handlers, bound))
             case Return(values):
-                return Return(self._named(values, bound))
+                return Return(self._named_values(values, bound))
             case Raise(values):
-                return Raise(self._named(values, bound))
+                return Raise(self._named_values(values, bound))
             case Require(clause):
                 return Require(replace(clause, holds=self._expression(clause.holds, bound)))
             case Branch():
@@ -299,12 +299,12 @@ class Rebuilder:
                 return self._loop(statement, bound)
             case Request():
                 key = self._maybe(statement.key, bound)
-                arguments = self._named(statement.arguments, bound)
+                arguments = self._named_values(statement.arguments, bound)
                 result = self._expression(statement.result, bound)
                 handlers = self._handlers(statement.handlers, bound)
                 return replace(statement, key=key, arguments=arguments, result=result, handlers=handlers)
             case CallNode():
-                inputs = self._named(statement.inputs, bound)
+                inputs = self._named_values(statement.inputs, bound)
                 result = self._expression(statement.result, bound)
                 return replace(
                     statement, inputs=inputs, result=result, handlers=self._handlers(statement.handlers, bound)
@@ -341,7 +341,9 @@ class Rebuilder:
     def _handlers(self, handlers: tuple[Handler, ...], bound: Bound) -> tuple[Handler, ...]:
         return tuple([replace(h, body=self.block(h.body, bound), value=self._maybe(h.value, bound)) for h in handlers])
 
-    def _named(self, values: tuple[tuple[str, Expression], ...], bound: Bound) -> tuple[tuple[str, Expression], ...]:
+    def _named_values(
+        self, values: tuple[tuple[str, Expression], ...], bound: Bound
+    ) -> tuple[tuple[str, Expression], ...]:
         return tuple([(name, self._expression(value, bound)) for name, value in values])
 
     def _maybe(self, expression: Expression | None, bound: Bound) -> Expression | None:

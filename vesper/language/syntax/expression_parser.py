@@ -90,7 +90,7 @@ class ExpressionParser(TypeParser):
             self._ends_at_in = outer
 
     def expression(self) -> ast.Expression:
-        return self.nested(self._any_form)
+        return self.parse_nested(self._any_form)
 
     def _any_form(self) -> ast.Expression:
         if self.next.kind is WORD:
@@ -127,7 +127,7 @@ class ExpressionParser(TypeParser):
         return ast.Let(name, value, body, start.span.to(body.span))
 
     def _let_more(self, start: Token) -> ast.Expression:
-        return self.nested(lambda: self._let_another(start))
+        return self.parse_nested(lambda: self._let_another(start))
 
     def _let_another(self, start: Token) -> ast.Expression:
         name = self.name("a name after the comma")
@@ -200,7 +200,7 @@ class ExpressionParser(TypeParser):
         inside = self.take() if sign.text == "NOT" else sign
         associates = OPERATOR_LEVELS[level].associates
         if associates == "right":
-            right = self.nested(lambda: self._operators(level))
+            right = self.parse_nested(lambda: self._operators(level))
         else:
             right = self._operators(level + 1)
         whole = left.span.to(right.span)
@@ -232,7 +232,7 @@ class ExpressionParser(TypeParser):
         if level is None or level < loosest:
             return self._postfix(self._primary())
         sign = self.take()
-        operand = self.nested(lambda: self._operators(level))
+        operand = self.parse_nested(lambda: self._operators(level))
         operator = next(each for each in OPERATOR_LEVELS[level].operators if each.removeprefix("unary ") == sign.text)
         return ast.Prefix(ast.Word(operator, sign.span), operand, sign.span.to(operand.span))
 

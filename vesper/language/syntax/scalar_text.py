@@ -53,9 +53,9 @@ def place_text(source: SourceFile, scalar: Scalar) -> PlacedText:
     elif scalar.style in ("|", ">"):
         line_break = _LINE_BREAK.search(raw)
         header = len(raw) if line_break is None else line_break.end()
-        placed = _unescaped(raw[header:].rstrip(), start + header)
+        placed = _verbatim(raw[header:].rstrip(), start + header)
     else:
-        placed = _unescaped(raw, start)
+        placed = _verbatim(raw, start)
     # INVARIANT: apart from white space this equals the text that YAML read; otherwise carets would be misplaced.
     assert placed.text == scalar.text or "".join(placed.text.split()) == "".join(scalar.text.split()), (
         f"scalar at offset {start} misread"
@@ -63,7 +63,7 @@ def place_text(source: SourceFile, scalar: Scalar) -> PlacedText:
     return placed
 
 
-def _unescaped(raw: str, start: int) -> PlacedText:
+def _verbatim(raw: str, start: int) -> PlacedText:
     return PlacedText(raw, range(start, start + len(raw)), start + len(raw))
 
 

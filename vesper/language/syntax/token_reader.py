@@ -87,7 +87,7 @@ class TokenReader:
         self.bag.error(Code.EXPRESSION_SYNTAX, span, expected=expected, found=found, help=help_)
         raise SyntaxProblem
 
-    def nested(self, rule: Callable[[], _Parsed]) -> _Parsed:
+    def parse_nested(self, rule: Callable[[], _Parsed]) -> _Parsed:
         """Apply a rule one level deeper; report too deep nesting at its location."""
         # A call and not a context manager, which takes three times as long on the hottest path of the parser.
         self._depth += 1

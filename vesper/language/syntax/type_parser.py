@@ -29,14 +29,14 @@ class TypeParser(TokenReader):
     """Recursive-descent parser of type texts."""
 
     def type(self) -> ast.TypeText:
-        return self.nested(self._type)
+        return self.parse_nested(self._type)
 
     def _type(self) -> ast.TypeText:
         name = self.name("a type")
         if name.text == "enum":
             return self._enum(name)
         if name.text in ARITY:
-            return self._applied(name)
+            return self._parse_applied(name)
         return ast.TypeName(name, name.span)
 
     def _enum(self, head: ast.Word) -> ast.TypeText:
@@ -56,7 +56,7 @@ class TypeParser(TokenReader):
         token = self.take()
         return ast.Word(token.text, token.span)
 
-    def _applied(self, head: ast.Word) -> ast.TypeText:
+    def _parse_applied(self, head: ast.Word) -> ast.TypeText:
         self.expect("<")
         arguments = [self.type()]
         while len(arguments) < ARITY[head.text]:

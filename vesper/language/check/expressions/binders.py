@@ -150,11 +150,11 @@ class Binders(CheckerPart):
             types = None
         with ExitStack() as bound:
             locals_ = [
-                bound.enter_context(self.scope.bound(word, None if types is None else types[position], self.bag))
+                bound.enter_context(self.scope.bind(word, None if types is None else types[position], self.bag))
                 for position, word in enumerate(binding.names)
             ]
             if initial is not None:
-                locals_.append(bound.enter_context(self.scope.bound(initial.name, initial.value.type, self.bag)))
+                locals_.append(bound.enter_context(self.scope.bind(initial.name, initial.value.type, self.bag)))
             where = None if binding.where is None else self.check(binding.where, BOOLEAN)
             facts = NOTHING if binding.where is None else facts_when(binding.where, True, self.scope)
             with self.assuming(facts):

@@ -228,7 +228,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         if is_member:
             assert expected is not None
             return ir.Literal(expected, expression.text, self.place(expression.span))
-        self._unknown(expression, expected)
+        self._report_unknown(expression, expected)
         return None
 
     def _reference(self, declared: Declared, span: Span) -> ir.Expression | None:
@@ -250,7 +250,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
             return found
         return ir.Call("optional.unwrap", (found.type.inner,), (found,), found.type.inner, found.place)
 
-    def _unknown(self, word: ast.Name, expected: Type | None) -> None:
+    def _report_unknown(self, word: ast.Name, expected: Type | None) -> None:
         visible = {each.name: each for each in self.scope.visible()}
         kinds, candidates = self.scope.kinds(), [*visible]
         if isinstance(expected, Enum):
@@ -263,7 +263,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
 
     def _field(self, expression: ast.Field) -> ir.Expression | None:
         if isinstance(expression.base, ast.Name) and expression.base.text in ("input", "output", "error"):
-            return self._own(expression, expression.base.text)
+            return self._scoped_name(expression, expression.base.text)
         base = self.infer(expression.base, None)
         if base is None:
             return None
@@ -282,7 +282,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         found = ir.Field(base, expression.name.text, type_, self.place(expression.span))
         return self._narrow(found, expression)
 
-    def _own(self, expression: ast.Field, kind: str) -> ir.Expression | None:
+    def _scoped_name(self, expression: ast.Field, kind: str) -> ir.Expression | None:
         """Check `input.x`, `output.x` or `error.x`."""
         name = expression.name
         declared = self.scope.member(kind, name.text)
@@ -419,7 +419,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
 
     def _let(self, expression: ast.Let, expected: Type | None) -> ir.Expression | None:
         value = self.infer(expression.value, None)
-        with self.scope.bound(expression.name, None if value is None else value.type, self.bag) as local:
+        with self.scope.bind(expression.name, None if value is None else value.type, self.bag) as local:
             body = self.infer(expression.body, expected)
         if value is None or body is None or self.is_bare_null(value, expression.value.span):
             return None

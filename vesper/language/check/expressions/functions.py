@@ -83,7 +83,7 @@ class NodeFunctions(Binders):
         self.known = NOTHING
         try:
             with ExitStack() as bound:
-                locals_ = [bound.enter_context(self.scope.bound(word, type_, self.bag)) for word, type_ in parameters]
+                locals_ = [bound.enter_context(self.scope.bind(word, type_, self.bag)) for word, type_ in parameters]
                 body = self.infer(declared.value, None) if returns is None else self.check(declared.value, returns)
         finally:
             outer.local_count = self.scope.local_count

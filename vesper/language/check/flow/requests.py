@@ -184,13 +184,13 @@ class RequestChecker:
     ) -> ir.Request:
         place = place_of(self._bag.source, step.span)
         if "{table}" not in spec.capability:
-            self._need(spec.capability.format(**fixed), step)
+            self._add_need(spec.capability.format(**fixed), step)
         self.made.append((spec, effect_class, step.span))
         given = tuple((each.name, arguments[each.name]) for each in spec.arguments if each.name in arguments)
         result = ir.Result(gives, place)
         return ir.Request(name, spec.name, effect_class, key, fixed, given, result, policy, place)
 
-    def _need(self, capability: str, step: ast.Step) -> None:
+    def _add_need(self, capability: str, step: ast.Step) -> None:
         who = f"the step `{step.name.text}`" if step.name is not None else f"this {step.operation.text}"
         self.needs.append(Need(capability, step.span, who))
 
@@ -389,9 +389,9 @@ class RequestChecker:
             self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=problem_text)
             return None
         for table in statement.read_tables:
-            self._need(f"database.read.{table}", step)
+            self._add_need(f"database.read.{table}", step)
         for table in statement.write_tables:
-            self._need(f"database.write.{table}", step)
+            self._add_need(f"database.write.{table}", step)
         return statement
 
     def _parameters_match(

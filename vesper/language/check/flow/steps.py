@@ -537,11 +537,11 @@ class FlowChecker:
             names = () if binding is None else binding.names
             types: tuple[Type | None, ...] = items if items else tuple(None for _ in names)
             locals_ = [
-                stack.enter_context(self._scope.bound(word, type_, self._bag))
+                stack.enter_context(self._scope.bind(word, type_, self._bag))
                 for word, type_ in zip(names, types, strict=False)
             ]
             state = [
-                stack.enter_context(self._scope.bound(each.name, None if value is None else value.type, self._bag))
+                stack.enter_context(self._scope.bind(each.name, None if value is None else value.type, self._bag))
                 for each, value in zip(action.state, first, strict=True)
             ]
             where = None

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from vesper.language.syntax.format.lines import Line, Path, Slot
-from vesper.language.syntax.format.pieces import Comment, Kind, Piece
+from vesper.language.syntax.format.pieces import Comment, Piece, PieceKind
 
 STEP = 2
 HEAD_KEYS = frozenset({"node_id", "type", "intent"})
@@ -66,8 +66,8 @@ class _Layout:
         self.lines: list[Line] = []
 
     def document(self) -> None:
-        while (piece := self._peek()).kind is not Kind.END:
-            if piece.kind in (Kind.DIRECTIVE, Kind.DOCUMENT):
+        while (piece := self._peek()).kind is not PieceKind.END:
+            if piece.kind in (PieceKind.DIRECTIVE, PieceKind.DOCUMENT):
                 self._begin(_MARGIN)
                 self._line.put(self._take().text.rstrip(" \t"), 1)
                 continue
@@ -88,7 +88,7 @@ class _Layout:
     def _next_text(self) -> Piece:
         """Return the next piece that has text, or the end."""
         at = self._at
-        while not self._pieces[at].text and self._pieces[at].kind is not Kind.END:
+        while not self._pieces[at].text and self._pieces[at].kind is not PieceKind.END:
             at += 1
         return self._pieces[at]
 
@@ -162,19 +162,21 @@ class _Layout:
         """Lay out the node after an indicator, or after a key if `simple`. It may be empty."""
         piece = self._peek()
         inner = parent.new + STEP if parent is not _TOP else self._margin(piece.column)
-        if piece.kind in (Kind.MAPPING_START, Kind.SEQUENCE_START) or (piece.kind is Kind.ENTRY and indentless):
+        if piece.kind in (PieceKind.MAPPING_START, PieceKind.SEQUENCE_START) or (
+            piece.kind is PieceKind.ENTRY and indentless
+        ):
             block = _Block(piece.column, inner)
             if self._next_text().newline:
                 self._begin(block)
-            if piece.kind is Kind.MAPPING_START:
+            if piece.kind is PieceKind.MAPPING_START:
                 self._mapping(block, top=parent is _TOP)
             else:
                 self._sequence(block)
-        elif piece.kind in (Kind.SCALAR, Kind.OPEN):
+        elif piece.kind in (PieceKind.SCALAR, PieceKind.OPEN):
             if piece.newline:
                 self._begin(_Block(piece.column, inner))
             path = _VALUE_PATH if simple else None
-            if piece.kind is Kind.SCALAR:
+            if piece.kind is PieceKind.SCALAR:
                 self._scalar(self._take(), 1, path, parent, max(inner, STEP))
                 return
             if owner is not None and not piece.newline:
@@ -190,7 +192,7 @@ class _Layout:
         self._take()
         owner = self._new_owner()
         first = True
-        while self._peek().kind is not Kind.BLOCK_END:
+        while self._peek().kind is not PieceKind.BLOCK_END:
             if not first:
                 self._begin(block, section=top and self._key_text() not in HEAD_KEYS)
             first = False
@@ -200,11 +202,11 @@ class _Layout:
 
     def _key_text(self) -> str:
         key = self._pieces[self._at + 1]
-        return key.text.strip("'\"") if key.kind is Kind.SCALAR else ""
+        return key.text.strip("'\"") if key.kind is PieceKind.SCALAR else ""
 
     def _entry(self, block: _Block, owner: int) -> None:
         key = self._take()
-        assert key.kind is Kind.KEY
+        assert key.kind is PieceKind.KEY
         if not key.text:
             self._row(owner, self._peek())
             self._put(self._take(), 1)
@@ -213,19 +215,19 @@ class _Layout:
             return
         self._put(key, 1)
         self._node(block, simple=False)
-        if self._peek().kind is Kind.VALUE:
+        if self._peek().kind is PieceKind.VALUE:
             if self._peek().newline:
                 self._begin(block)
             self._put(self._take(), 1)
             self._node(block, simple=False, indentless=True)
 
     def _sequence(self, block: _Block) -> None:
-        has_start = self._peek().kind is Kind.SEQUENCE_START
+        has_start = self._peek().kind is PieceKind.SEQUENCE_START
         if has_start:
             self._take()
         owner = self._new_owner()
         first = True
-        while self._peek().kind is Kind.ENTRY:
+        while self._peek().kind is PieceKind.ENTRY:
             if not first:
                 self._begin(block)
             first = False
@@ -273,28 +275,28 @@ class _Layout:
     def _flow(self, base: int, path: Path | None) -> None:
         """Put a flow collection. Elements after a bracket at the end of a line are indented from column `base`."""
         frames: list[_Frame] = []
-        previous: Kind | None = None
+        previous: PieceKind | None = None
         while frames or previous is None:
             piece = self._take()
             kind = piece.kind
-            if kind is Kind.KEY and not piece.text:
+            if kind is PieceKind.KEY and not piece.text:
                 continue
             frame = frames[-1] if frames else None
             if frame is not None and piece.newline:
                 base = self._flow_line(piece, frames)
             gap = _flow_gap(kind, previous)
             slot = path if frame is None else _flow_slot(piece, previous, frame)
-            if kind is Kind.SCALAR:
+            if kind is PieceKind.SCALAR:
                 self._scalar(piece, gap, slot, _TOP, base + STEP)
             else:
                 self._put(piece, gap, slot)
-            if kind is Kind.OPEN:
+            if kind is PieceKind.OPEN:
                 if frame is not None:
                     frame.begun = True
                 frames.append(self._frame(base, frame))
-            elif kind is Kind.CLOSE:
+            elif kind is PieceKind.CLOSE:
                 frames.pop()
-            elif kind is Kind.COMMA:
+            elif kind is PieceKind.COMMA:
                 assert frame is not None
                 frame.index += 1
                 frame.begun = False
@@ -314,9 +316,9 @@ class _Layout:
     def _flow_line(self, piece: Piece, frames: list[_Frame]) -> int:
         """Start a line inside a flow collection and return its column."""
         frame = frames[-1]
-        if piece.kind is Kind.CLOSE:
+        if piece.kind is PieceKind.CLOSE:
             column = frame.closer
-        elif frame.begun and piece.kind is not Kind.COMMA:
+        elif frame.begun and piece.kind is not PieceKind.COMMA:
             column = frame.inside + STEP
         else:
             column = frame.inside
@@ -324,29 +326,29 @@ class _Layout:
         self.lines.append(Line(column, piece.blank))
         for each in frames:
             each.path = None
-        if not frame.begun and piece.kind in (Kind.SCALAR, Kind.OPEN, Kind.KEY):
+        if not frame.begun and piece.kind in (PieceKind.SCALAR, PieceKind.OPEN, PieceKind.KEY):
             frame.path, frame.index = (), 0
             self._row(frame.owner, piece)
         return column
 
 
-def _flow_gap(kind: Kind, previous: Kind | None) -> int:
-    if previous is Kind.OPEN:
+def _flow_gap(kind: PieceKind, previous: PieceKind | None) -> int:
+    if previous is PieceKind.OPEN:
         return 0
-    if kind in (Kind.COMMA, Kind.CLOSE):
+    if kind in (PieceKind.COMMA, PieceKind.CLOSE):
         # Some YAML readers reject `{a:}`, so a key without a value keeps a space after it.
-        return 1 if previous in (Kind.VALUE, Kind.KEY) else 0
-    if kind is Kind.VALUE:
-        return 0 if previous in (Kind.SCALAR, Kind.CLOSE) else 1
+        return 1 if previous in (PieceKind.VALUE, PieceKind.KEY) else 0
+    if kind is PieceKind.VALUE:
+        return 0 if previous in (PieceKind.SCALAR, PieceKind.CLOSE) else 1
     return 1
 
 
-def _flow_slot(piece: Piece, previous: Kind | None, frame: _Frame) -> Path | None:
-    if frame.path is None or piece.kind not in (Kind.SCALAR, Kind.OPEN, Kind.KEY):
+def _flow_slot(piece: Piece, previous: PieceKind | None, frame: _Frame) -> Path | None:
+    if frame.path is None or piece.kind not in (PieceKind.SCALAR, PieceKind.OPEN, PieceKind.KEY):
         return None
-    if previous is Kind.COMMA:
+    if previous is PieceKind.COMMA:
         return (*frame.path, frame.index, 0)
-    return (*frame.path, frame.index, 1) if previous is Kind.VALUE else None
+    return (*frame.path, frame.index, 1) if previous is PieceKind.VALUE else None
 
 
 def _trim(line: str, style: str) -> str:

@@ -13,7 +13,7 @@ from enum import Enum, auto
 import yaml
 
 
-class Kind(Enum):
+class PieceKind(Enum):
     MAPPING_START = auto()
     SEQUENCE_START = auto()
     BLOCK_END = auto()
@@ -29,23 +29,23 @@ class Kind(Enum):
     END = auto()
 
 
-_KINDS: dict[type[yaml.Token], Kind] = {
-    yaml.BlockMappingStartToken: Kind.MAPPING_START,
-    yaml.BlockSequenceStartToken: Kind.SEQUENCE_START,
-    yaml.BlockEndToken: Kind.BLOCK_END,
-    yaml.KeyToken: Kind.KEY,
-    yaml.ValueToken: Kind.VALUE,
-    yaml.BlockEntryToken: Kind.ENTRY,
-    yaml.FlowMappingStartToken: Kind.OPEN,
-    yaml.FlowSequenceStartToken: Kind.OPEN,
-    yaml.FlowMappingEndToken: Kind.CLOSE,
-    yaml.FlowSequenceEndToken: Kind.CLOSE,
-    yaml.FlowEntryToken: Kind.COMMA,
-    yaml.ScalarToken: Kind.SCALAR,
-    yaml.DirectiveToken: Kind.DIRECTIVE,
-    yaml.DocumentStartToken: Kind.DOCUMENT,
-    yaml.DocumentEndToken: Kind.DOCUMENT,
-    yaml.StreamEndToken: Kind.END,
+_KINDS: dict[type[yaml.Token], PieceKind] = {
+    yaml.BlockMappingStartToken: PieceKind.MAPPING_START,
+    yaml.BlockSequenceStartToken: PieceKind.SEQUENCE_START,
+    yaml.BlockEndToken: PieceKind.BLOCK_END,
+    yaml.KeyToken: PieceKind.KEY,
+    yaml.ValueToken: PieceKind.VALUE,
+    yaml.BlockEntryToken: PieceKind.ENTRY,
+    yaml.FlowMappingStartToken: PieceKind.OPEN,
+    yaml.FlowSequenceStartToken: PieceKind.OPEN,
+    yaml.FlowMappingEndToken: PieceKind.CLOSE,
+    yaml.FlowSequenceEndToken: PieceKind.CLOSE,
+    yaml.FlowEntryToken: PieceKind.COMMA,
+    yaml.ScalarToken: PieceKind.SCALAR,
+    yaml.DirectiveToken: PieceKind.DIRECTIVE,
+    yaml.DocumentStartToken: PieceKind.DOCUMENT,
+    yaml.DocumentEndToken: PieceKind.DOCUMENT,
+    yaml.StreamEndToken: PieceKind.END,
 }
 
 
@@ -79,7 +79,7 @@ class BlockText:
 class Piece:
     """A YAML token with its position and preceding comments."""
 
-    kind: Kind
+    kind: PieceKind
     text: str
     """Source text. Empty for tokens that YAML infers, such as the start of a mapping."""
     style: str
@@ -112,17 +112,17 @@ def read_pieces(text: str) -> list[Piece]:
         raw = text[start.index : token.end_mark.index]
         piece = Piece(kind, raw, getattr(token, "style", None) or "", start.line, start.column)
         pieces.append(piece)
-        if kind in (Kind.MAPPING_START, Kind.SEQUENCE_START):
+        if kind in (PieceKind.MAPPING_START, PieceKind.SEQUENCE_START):
             indents.append(start.column)
-        elif kind is Kind.BLOCK_END:
+        elif kind is PieceKind.BLOCK_END:
             indents.pop()
-        elif kind is Kind.OPEN:
+        elif kind is PieceKind.OPEN:
             opened.append(start.line)
-        elif kind is Kind.CLOSE:
+        elif kind is PieceKind.CLOSE:
             line = opened.pop()
             if line != start.line:
                 broken.add(line)
-        if not raw and kind is not Kind.END:
+        if not raw and kind is not PieceKind.END:
             continue
         _read_gap(text[end : start.index], column, at_line_start, piece)
         end, column = token.end_mark.index, token.end_mark.column
@@ -131,7 +131,7 @@ def read_pieces(text: str) -> list[Piece]:
             broken.add(start.line)
             piece.block, end = _read_block(text, start.index, end, start.column, indents[-1])
             column, at_line_start = 0, True
-        elif token.end_mark.line != start.line and kind is Kind.SCALAR:
+        elif token.end_mark.line != start.line and kind is PieceKind.SCALAR:
             broken.update((start.line, token.end_mark.line))
     for piece in pieces:
         piece.whole_line = piece.line not in broken
