@@ -190,6 +190,7 @@ class Declarations:
 
 
 def load_declarations() -> Declarations:
+    """Read and check all declarations."""
     errors = _load_errors()
     operations = _load_operations({error.name for error in errors})
     check_overloads(operations)

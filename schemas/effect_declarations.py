@@ -63,6 +63,7 @@ class Metric:
 
 
 def load_effects(error_codes: set[str]) -> tuple[Effect, ...]:
+    """Read the effects and check their capabilities, classes and codes."""
     effects = tuple(_effect(name, entry) for name, entry in _table("effects.toml", "effect").items())
     capabilities = {each.name for each in load_capabilities()}
     for effect in effects:

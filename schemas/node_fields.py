@@ -56,6 +56,7 @@ class NodeFields:
 
 
 def load_node_fields() -> NodeFields:
+    """Read and check the fields of every mapping."""
     table = tomllib.loads(PATH.read_text(encoding="utf-8"))
     names = set(table["mapping"])
     common = {kind: _fields(kind, entries, names) for kind, entries in table["common"].items()}

@@ -22,6 +22,7 @@ class TextPlace(NamedTuple):
 
 
 def place_at(text: str, offset: int) -> TextPlace:
+    """Return the line and column of an offset."""
     return TextPlace(text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1)
 
 
@@ -39,6 +40,7 @@ class JsonMistake(ValueProblem):
 
 
 def malformed_json(offset: int, what: str) -> JsonMistake:
+    """Return a mistake of the kind `malformed`."""
     return JsonMistake(ProblemKind.MALFORMED, offset, what)
 
 

@@ -319,6 +319,7 @@ _OF_TEXT = (DECIMAL, FLOAT, JSON)
 
 
 def accept_key(type_: Type, given: object) -> Key:
+    """Return the map key or set member for a caller's object, or raise `ValueProblem`."""
     key = accept(type_, given)
     assert isinstance(key, Key), f"no key is a {type_}"
     return key

@@ -70,22 +70,30 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
+    """Parts that match one after the other."""
+
     items: tuple[PatternPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alternation:
+    """Alternatives, the preferred one first."""
+
     options: tuple[PatternPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
+    """A capturing group."""
+
     number: int
     content: PatternPart
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
+    """A repetition between `least` and `most` times."""
+
     content: PatternPart
     least: int
     most: int | None
@@ -98,6 +106,8 @@ PatternPart: TypeAlias = Class | AnyPoint | Anchor | Sequence | Alternation | Gr
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
+    """A parsed pattern with its flags."""
+
     root: PatternPart
     group_count: int
     ignores_case: bool

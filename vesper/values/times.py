@@ -28,6 +28,7 @@ _MAX_COUNT_DIGITS = 18
 
 
 def parse_date(text: str) -> date:
+    """Return the date of a text, or raise `ValueProblem`."""
     match = _DATE.fullmatch(text)
     if match is None:
         raise ValueProblem(ProblemKind.MALFORMED)

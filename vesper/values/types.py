@@ -31,6 +31,8 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Enum:
+    """An enum by its members, in declared order."""
+
     members: tuple[str, ...]
 
     def __str__(self) -> str:

@@ -26,6 +26,7 @@ def find_all(value: str, pattern: str) -> list[str]:
 
 
 def groups(value: str, pattern: str) -> list[str | None] | None:
+    """Return the first match followed by its groups, or None without a match."""
     if not matches(value, pattern):
         return None
     slots = Finder(program_of(pattern), value, with_groups=True).find(0)

@@ -213,4 +213,5 @@ class Recognizer:
 
 @lru_cache(maxsize=256)
 def recognizer_of(pattern: str) -> Recognizer:
+    """Return the cached recognizer of a pattern."""
     return Recognizer(program_of(pattern))

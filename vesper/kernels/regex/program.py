@@ -47,6 +47,8 @@ _MAX_ROWS: Final = 4096
 
 @dataclass(slots=True)
 class Instruction:
+    """An instruction; the use of its fields depends on `kind`."""
+
     kind: int
     first: int = 0
     second: int = 0
@@ -80,6 +82,7 @@ def _is_of(escape: Escape, character: str, code_point: int) -> bool:
 
 
 def set_of(part: Class | AnyPoint, pattern: Pattern) -> CodePoints:
+    """Return the code points that a class or `.` matches."""
     if isinstance(part, AnyPoint):
         newline = () if pattern.takes_newlines else (Range(0x0A, 0x0A),)
         return CodePoints(newline, negated=True, ignores_case=False)
@@ -92,6 +95,8 @@ def set_of(part: Class | AnyPoint, pattern: Pattern) -> CodePoints:
 
 @dataclass(slots=True)
 class Program:
+    """The program of a pattern."""
+
     instructions: list[Instruction]
     sets: list[CodePoints]
     group_count: int

@@ -49,6 +49,7 @@ def _pair_with_keys(
 
 
 def distinct_by(key: Callable[[_Item], object], items: Iterable[_Item]) -> list[_Item]:
+    """Return the first item of each distinct key."""
     firsts: dict[object, _Item] = {}
     for item in items:
         firsts.setdefault(hashable(key(item)), item)
@@ -58,6 +59,7 @@ def distinct_by(key: Callable[[_Item], object], items: Iterable[_Item]) -> list[
 def grouped_by(
     key: Callable[[_Item], _Key], items: Iterable[_Item], declared: Sequence[str] = ()
 ) -> dict[_Key, list[_Item]]:
+    """Return the items by key, in key order."""
     groups: dict[_Key, list[_Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -65,6 +67,7 @@ def grouped_by(
 
 
 def counted_by(key: Callable[[_Item], _Key], items: Iterable[_Item], declared: Sequence[str] = ()) -> dict[_Key, int]:
+    """Return the number of items by key, in key order."""
     return {each: len(group) for each, group in grouped_by(key, items, declared).items()}
 
 

@@ -27,6 +27,7 @@ class Source:
         return self.lines.get(of_module)
 
     def clause(self, phase: str, index: int) -> str | None:
+        """Return the text of a clause, or None if it is unknown."""
         texts = self.clauses.get(phase, ())
         return texts[index] if index < len(texts) else None
 

@@ -35,6 +35,7 @@ class Interface:
     """
 
     def callee(self) -> ir.Callee:
+        """Return the interface in the form that the IR of a caller holds."""
         return ir.Callee(self.node_id, self.semantic_hash, self.inputs, self.outputs, self.errors)
 
 

@@ -47,6 +47,7 @@ class CaseEffects:
         self._requests = {_plain_path(path): request for path, request in self._requests.items()}
 
     def read(self, case: ast.TestCase) -> tuple[ExpectedRequest, ...]:
+        """Return the expected requests of a case; faulty ones are reported."""
         found = [self._effect(each) for each in case.effects]
         return tuple(each for each in found if each is not None)
 

@@ -32,6 +32,7 @@ class TypeResolver:
         self._known: dict[str, tuple[ast.RecordType | ast.NamedType, Type | None]] = {}
 
     def resolve_all(self) -> None:
+        """Resolve every declared type in order, and report errors in it."""
         for declared in self._declared:
             self._declare(declared)
 

@@ -29,6 +29,7 @@ class Declared:
     """Name of a step's value in the IR, where it differs from the step's name."""
 
     def describe(self) -> str:
+        """Return the kind with its article, for messages."""
         kind = "name bound here" if self.kind == "local" else self.kind
         return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
@@ -139,6 +140,7 @@ class Scope:
         return [found for name in (*names, *self.locals) if (found := self.find(name)) is not None]
 
     def kinds(self) -> str:
+        """Return the kinds of names that are visible here, negated, for a message."""
         if self.in_invariant or self.is_start:
             return "no input or constant"
         if self.in_function:

@@ -12,6 +12,8 @@ from vesper.language.diagnostics.source import SourceFile, Span
 
 
 class Severity(Enum):
+    """Severity of a diagnostic."""
+
     ERROR = "error"
     WARNING = "warning"
 
@@ -42,6 +44,7 @@ class Diagnostic:
 
 
 MAX_DIAGNOSTICS = 50
+"""Maximum number of diagnostics per file; the check stops there."""
 MAX_HELP = 400
 """Maximum length of a help line, in characters."""
 
@@ -65,6 +68,7 @@ class DiagnosticBag:
         self, code: Code, span: Span, label: str = "", *, also: tuple[Label, ...] = (), help: str | None = None,
         **holes: object,
     ) -> None:  # fmt: skip
+        """Add an error; stop the check at the maximum number."""
         self._add(Severity.ERROR, code, span, label, also, help, holes)
         self.error_count += 1
         if len(self._found) >= MAX_DIAGNOSTICS and self.error_count >= MAX_DIAGNOSTICS:
@@ -78,6 +82,7 @@ class DiagnosticBag:
         self, code: Code, span: Span, label: str = "", *, also: tuple[Label, ...] = (), help: str | None = None,
         **holes: object,
     ) -> None:  # fmt: skip
+        """Add a warning, unless the maximum number is reached."""
         if len(self._found) < MAX_DIAGNOSTICS:
             self._add(Severity.WARNING, code, span, label, also, help, holes)
 

@@ -28,6 +28,8 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
+    """A repair of a text."""
+
     description: str
     """Imperative description on one line, such as "write `==`"."""
     safety: Safety

@@ -85,6 +85,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
+    """A literal value."""
+
     type: Type
     value: Value
     place: Place
@@ -107,6 +109,8 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """A call of an operation; `of` are its type arguments."""
+
     op: str
     of: tuple[Type, ...]
     args: tuple[Expression, ...]
@@ -153,6 +157,8 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Let:
+    """A local bound to a value inside `body`."""
+
     local: int
     name: str
     value: Expression
@@ -185,6 +191,8 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Array:
+    """An array of expressions."""
+
     items: tuple[Expression, ...]
     of: Type
     place: Place
@@ -197,6 +205,8 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class RecordValue:
+    """A record of expressions."""
+
     fields: tuple[tuple[str, Expression], ...]
     place: Place
     index: int = UNNUMBERED
@@ -208,6 +218,8 @@ class RecordValue:
 
 @dataclass(frozen=True, slots=True)
 class Field:
+    """A field of a record."""
+
     of: Expression
     name: str
     type: Type
@@ -301,6 +313,8 @@ def _type_of_items(kind: str, key: Type, item: Type) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Input:
+    """A declared input."""
+
     name: str
     type: Type
     default: Value | None
@@ -308,12 +322,16 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
+    """A declared output or error field."""
+
     name: str
     type: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
+    """A declared constant."""
+
     name: str
     type: Type
     value: Value
@@ -330,6 +348,8 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """Source file of a node."""
+
     path: str
     sha256: str
     intent: str
@@ -337,6 +357,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Node:
+    """A checked node."""
+
     node_id: str
     type: str
     inputs: tuple[Input, ...]

@@ -33,6 +33,8 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """A named value."""
+
     name: str
     value: Expression
     place: Place
@@ -41,6 +43,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Return:
+    """End of the node with its outputs."""
+
     values: tuple[tuple[str, Expression], ...]
 
 
@@ -60,6 +64,8 @@ class Require:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
+    """One branch of a `Branch`: a condition, a block and an optional value."""
+
     when: Expression
     body: Block
     value: Expression | None
@@ -67,6 +73,8 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
+    """The first arm whose condition holds, or `otherwise`."""
+
     name: str
     arms: tuple[Arm, ...]
     otherwise: Block
@@ -86,6 +94,8 @@ class LoopState:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
+    """A loop over a collection or while a condition holds, with state and collected values."""
+
     name: str
     locals: tuple[int, ...]
     names: tuple[str, ...]
@@ -126,6 +136,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class CallNode:
+    """A call of another node; `result` is its outputs."""
+
     name: str
     node: str
     inputs: tuple[tuple[str, Expression], ...]
@@ -140,6 +152,8 @@ Block: TypeAlias = tuple[Statement, ...]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
+    """A state machine."""
+
     name: str
     initial: str
     states: tuple[str, ...]
@@ -218,6 +232,7 @@ def handlers_of(statement: Statement) -> tuple[Handler, ...]:
 
 
 def inner_blocks(statement: Statement) -> tuple[Block, ...]:
+    """Return every block inside a statement, handlers included."""
     return (*own_blocks(statement), *(handler.body for handler in handlers_of(statement)))
 
 
@@ -276,6 +291,7 @@ class Rebuilder:
         self._new_local = new_local
 
     def block(self, block: Block, bound: Bound) -> Block:
+        """Return a copy of a block; `bound` maps old locals to new ones."""
         return tuple([self._statement(statement, bound) for statement in block])
 
     def _statement(self, statement: Statement, bound: Bound) -> Statement:

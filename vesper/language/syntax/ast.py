@@ -37,6 +37,8 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class String:
+    """A string literal."""
+
     text: str
     span: Span
     offsets: Sequence[int] = field(default=(), compare=False, repr=False)
@@ -397,18 +399,24 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
+    """A compute step."""
+
     value: Expression
     type: TypeText | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """A row of a decision table."""
+
     when: Expression
     then: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionTable:
+    """A decision table; the first row whose condition holds decides."""
+
     rows: tuple[Row, ...]
     otherwise: Expression
     type: TypeText | None = None
@@ -424,11 +432,15 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
+    """A validation step."""
+
     requirements: tuple[Requirement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
+    """A conditional step."""
+
     condition: Expression
     then: Block
     otherwise: Block | None
@@ -437,12 +449,16 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class MatchCase:
+    """A case of a match with its literals."""
+
     literals: tuple[Scalar, ...]
     then: Block
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
+    """A match step."""
+
     on: Expression
     cases: tuple[MatchCase, ...]
     otherwise: Block | None
@@ -451,6 +467,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class StateValue:
+    """Initial value of a loop's state."""
+
     name: Word
     type: TypeText | None
     value: Expression
@@ -458,6 +476,8 @@ class StateValue:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
+    """A loop over a binding or while a condition holds."""
+
     binding: Binding | None
     condition: Expression | None
     max: Scalar | None
@@ -489,6 +509,8 @@ class Raise:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
+    """A transition of an entity in a state machine."""
+
     machine: Word
     entity: Expression
     sources: tuple[Word, ...]
@@ -553,6 +575,8 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """A step of a flow."""
+
     name: Word | None
     operation: Word
     conditions: tuple[Expression, ...]
@@ -568,6 +592,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StateMachine:
+    """A declared state machine."""
+
     name: Word
     initial: Word
     transitions: tuple[tuple[Word, tuple[Word, ...]], ...]
@@ -575,6 +601,8 @@ class StateMachine:
 
 @dataclass(frozen=True, slots=True)
 class Security:
+    """The `security` section."""
+
     required: tuple[Word, ...] = ()
     denied: tuple[Word, ...] = ()
     is_all_sensitive: bool = False
@@ -610,6 +638,8 @@ class TestCase:
 
 @dataclass(frozen=True, slots=True)
 class Document:
+    """A node as written."""
+
     source: SourceFile
     node_id: Word
     type: Word

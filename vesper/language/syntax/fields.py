@@ -44,14 +44,17 @@ class Fields:
         return self._entries.get(name)
 
     def scalar(self, name: str) -> Scalar | None:
+        """Return a field as a scalar; None if absent or after reporting another kind."""
         tree = self._entries.get(name)
         return None if tree is None else expect_scalar(tree, name, self._bag)
 
     def sequence(self, name: str) -> Sequence | None:
+        """Return a field as a list; None if absent or after reporting another kind."""
         tree = self._entries.get(name)
         return None if tree is None else expect_sequence(tree, name, self._bag)
 
     def mapping(self, name: str) -> Mapping | None:
+        """Return a field as a mapping; None if absent or after reporting another kind."""
         tree = self._entries.get(name)
         return None if tree is None else expect_mapping(tree, name, self._bag)
 

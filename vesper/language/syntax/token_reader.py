@@ -22,6 +22,7 @@ class SyntaxProblem(Exception):
 
 
 def read_tokens(scalar: Scalar, bag: DiagnosticBag) -> list[Token] | None:
+    """Return the tokens of a scalar; None after reporting invalid characters."""
     return tokenize(place_text(bag.source, scalar), bag)
 
 
@@ -50,6 +51,7 @@ class TokenReader:
         return following.text == text and (following.kind is WORD or following.kind is SIGN)
 
     def take(self) -> Token:
+        """Return the next token and advance."""
         token = self.next
         if token.kind is not END:
             self._position += 1
@@ -57,21 +59,25 @@ class TokenReader:
         return token
 
     def at(self, *texts: str) -> bool:
+        """Return whether the next token is one of these signs or words."""
         token = self.next
         return token.text in texts and (token.kind is SIGN or token.kind is WORD)
 
     def expect(self, text: str) -> Token:
+        """Take the sign or word, or report its absence and stop."""
         if not self.at(text):
             self.fail(f"`{text}`")
         return self.take()
 
     def name(self, expected: str) -> ast.Word:
+        """Take a name, or report its absence and stop."""
         if self.next.kind is not NAME:
             self.fail(expected)
         token = self.take()
         return ast.Word(token.text, token.span)
 
     def fail(self, expected: str) -> NoReturn:
+        """Report the next token as unexpected and stop."""
         if self.at("="):  # `=` is valid only in LET and fold; elsewhere a comparison was meant
             self.bag.error(Code.BAD_CHARACTER, self.next.span, help="compare with `==`", what="`=`")
             raise SyntaxProblem
@@ -84,6 +90,7 @@ class TokenReader:
         return "inside `{…}` or `[…]` a comma ends the value: put the expression in quotes" if is_cut else None
 
     def fail_at(self, span: Span, expected: str, found: str, help_: str | None = None) -> NoReturn:
+        """Report a span as unexpected and stop."""
         self.bag.error(Code.EXPRESSION_SYNTAX, span, expected=expected, found=found, help=help_)
         raise SyntaxProblem
 

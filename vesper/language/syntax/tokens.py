@@ -14,6 +14,8 @@ from vesper.language.syntax.scalar_text import PlacedText
 
 
 class TokenKind(Enum):
+    """Kind of a token."""
+
     NAME = "a name"
     WORD = "a word of the language"
     NUMBER = "a number"
@@ -38,6 +40,7 @@ class Token:
     """File offset of each character of a string, and of its closing quote."""
 
     def describe(self) -> str:
+        """Return the token for messages."""
         if self.kind is TokenKind.END:
             return "the end of the expression"
         return f"the string '{self.text}'" if self.kind is TokenKind.STRING else f"`{self.text}`"

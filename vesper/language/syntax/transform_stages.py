@@ -23,6 +23,7 @@ class Stages:
         self._result: ast.Expression | None = None
 
     def result(self) -> ast.Expression:
+        """Return the value after all stages."""
         return self._array() if self._result is None else self._result
 
     def _array(self) -> ast.Expression:
@@ -43,6 +44,7 @@ class Stages:
         return ast.Call(ast.Word(function, span), arguments, self._binding, span)
 
     def simple(self, stage: str, given: ast.Expression) -> bool:
+        """Apply `filter`, `distinct`, `take`, `drop` or `group_by` with its expression."""
         match stage:
             case "filter":
                 self._binding = replace(self._binding, where=_and(self._binding.where, given))

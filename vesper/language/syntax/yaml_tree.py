@@ -36,12 +36,16 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
+    """A list."""
+
     items: tuple[Tree, ...]
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
+    """A mapping with its entries in source order."""
+
     entries: tuple[tuple[Scalar, Tree], ...]
     span: Span
 

@@ -64,6 +64,7 @@ class Binders(CheckerPart):
     _widened = 0
 
     def comprehension(self, expression: ast.Comprehension, hint: Type | None) -> ir.Expression | None:
+        """Check an array, set or map comprehension."""
         expected = None
         if isinstance(hint, ArrayOf | SetOf):
             expected = hint.element
@@ -74,6 +75,7 @@ class Binders(CheckerPart):
         )
 
     def aggregate(self, kind: str, expression: ast.Aggregate) -> ir.Expression | None:
+        """Check SUM, COUNT, MIN, MAX or AVG."""
         if expression.binding is not None:
             return self.bound_form(kind, expression.binding, expression.value, expression.span)
         # `SUM(xs)` is `SUM(x FOR x IN xs)` with a name that the grammar does not allow authors to write.
@@ -142,6 +144,7 @@ class Binders(CheckerPart):
         self, kind: str, binding: ast.Binding, value: ast.Expression, span: Span, expected: Type | None = None,
         key: ast.Expression | None = None, with_: ir.Expression | None = None, initial: _Initial | None = None,
     ) -> ir.For | None:  # fmt: skip
+        """Check a `for` of any kind: its collection, condition, key and value."""
         over = self._collection(binding.over)
         types = None if over is None else self._item_types(over, binding.over.span)
         if types is not None and len(binding.names) > (1 if kind in ir.OF_ITEMS else len(types)):

@@ -129,6 +129,7 @@ class Calls(NodeFunctions):
         return isinstance(expression, (ast.String, ast.Number))
 
     def index(self, expression: ast.Index) -> ir.Expression | None:
+        """Check `base[index]`."""
         base = self.infer(expression.base, None)
         hint = base.type.key if base is not None and isinstance(base.type, MapOf) else None
         index = self.infer(expression.index, hint)
@@ -141,6 +142,7 @@ class Calls(NodeFunctions):
         return call
 
     def operation(self, operator: ast.Word, operands: tuple[ir.Expression, ...], span: Span) -> ir.Expression | None:
+        """Return the operation of an operator for these operands; None after reporting an error."""
         specs = by_operator(operator.text)
         sign = operator.text.removeprefix("unary ")
         if not specs:
@@ -186,6 +188,7 @@ class Calls(NodeFunctions):
     # -- functions --------------------------------------------------------------------------------
 
     def function(self, expression: ast.Call, hint: Type | None) -> ir.Expression | None:
+        """Check a call of a node function, a form or a library function."""
         name = expression.function.text
         if name in self.functions or name in self.functions_below:
             return self.own_call(expression)
@@ -244,6 +247,7 @@ class Calls(NodeFunctions):
 
 
 def to_decimal(operand: ir.Expression) -> ir.Expression:
+    """Return an integer expression as a decimal; literals are converted directly."""
     if isinstance(operand, ir.Literal) and isinstance(operand.value, int):
         return ir.Literal(DECIMAL, parse_decimal(str(operand.value)), operand.place)
     return ir.Call("decimal.from_integer", (), (operand,), DECIMAL, operand.place)

@@ -46,6 +46,7 @@ from vesper.values.types import (
 
 
 def place_of(source: SourceFile, span: Span) -> ir.Place:
+    """Return the IR location of a span."""
     return ir.Place(*source.positions(span))
 
 

@@ -29,6 +29,7 @@ class CollectionForms(Binders):
     """The part of the expression checker for collections and records."""
 
     def collection_form(self, expression: ast.Expression, hint: Type | None) -> ir.Expression | None:
+        """Check a collection or record expression; None after reporting an error."""
         match expression:
             case ast.ArrayLiteral():
                 return self._array(expression, hint)

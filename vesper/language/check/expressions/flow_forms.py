@@ -25,6 +25,7 @@ class FlowForms(CheckerPart):
     ) -> ir.Expression | None: ...
 
     def flow_form(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
+        """Check `old`, `now`, a template or a JSON tree; None after reporting an error."""
         match expression:
             case ast.Call(function=ast.Word(text="old")):
                 return self._old(expression, expected)
@@ -110,6 +111,7 @@ class FlowForms(CheckerPart):
         return None if inner is None else self.to_json(inner)
 
     def to_json(self, found: ir.Expression) -> ir.Expression:
+        """Return the expression converted to json."""
         if found.type == JSON:
             return found
         return ir.Call("json.from_value", (found.type,), (found,), JSON, found.place)

@@ -38,6 +38,7 @@ class NodeFunction:
     used: bool = False
 
     def usage(self) -> str:
+        """Return the signature for messages."""
         return f"{self.name.text}({', '.join(f'{name}: {type_}' for _, name, type_ in self.parameters)})"
 
 

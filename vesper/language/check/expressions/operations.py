@@ -26,11 +26,13 @@ from vesper.values.types import (
 
 @cache
 def by_operator(operator: str) -> tuple[OpSpec, ...]:
+    """Return the implemented operations of an operator."""
     return tuple(spec for spec in IMPLEMENTED.values() if spec.operator == operator)
 
 
 @cache
 def by_function(name: str) -> tuple[OpSpec, ...]:
+    """Return the implemented operations of a function name."""
     return tuple(spec for spec in IMPLEMENTED.values() if spec.function == name)
 
 
@@ -48,6 +50,7 @@ def form_of(name: str) -> OpSpec | None:
 
 @cache
 def function_names() -> tuple[str, ...]:
+    """Return every function name of the library, for suggestions."""
     specs = (*IMPLEMENTED.values(), *FORMS.values())
     return tuple(dict.fromkeys(spec.function for spec in specs if spec.function is not None))
 
@@ -109,6 +112,7 @@ def find_choice(specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...]) 
 def remember_choice(
     specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], as_decimals: tuple[int, ...], call: ir.Call
 ) -> None:
+    """Store the selected overload of two primitive operands."""
     if len(operands) == 2 == len(call.args):  # calls with defaults filled in are not stored
         one, other = operands[0].type, operands[1].type
         if type(one) is type(other) is Primitive:

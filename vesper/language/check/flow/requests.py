@@ -92,6 +92,7 @@ class RequestChecker:
         self._loops -= 1
 
     def callee_codes(self) -> dict[str, frozenset[str]]:
+        """Return the failure codes of each called node, by id."""
         return {node_id: found.codes for node_id, found in self.called.items()}
 
     def statement(self, step: ast.Step, name: str) -> ir.Request | ir.CallNode | None:

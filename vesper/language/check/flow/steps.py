@@ -300,7 +300,7 @@ class FlowChecker:
     def _expected(
         self, step: ast.Step, action: ast.Compute | ast.DecisionTable | ast.Conditional | ast.Match
     ) -> Type | None:
-        """Return the declared type of a step, or that of the output it names."""
+        """Return the declared type of a step, or the type of its output."""
         if action.type is not None:
             return self._types.resolve(action.type)
         output = None if step.name is None else self._scope.outputs.get(step.name.text)

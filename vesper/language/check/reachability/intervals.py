@@ -42,6 +42,7 @@ class Interval:
 
     @property
     def single(self) -> Number | None:
+        """Return the only number of the interval, or None."""
         return self.low if self.low == self.high else None
 
     def has(self, number: Number) -> bool:
@@ -386,6 +387,7 @@ def _without(one: Interval, number: Number | None) -> Known | None:
 
 
 def plus(one: Interval, other: Interval) -> Interval:
+    """Return the set of sums."""
     low = None if one.low is None or other.low is None else one.low + other.low
     high = None if one.high is None or other.high is None else one.high + other.high
     found = widen_ends(low, high, one.is_whole and other.is_whole)
@@ -397,6 +399,7 @@ def plus(one: Interval, other: Interval) -> Interval:
 
 
 def negative(one: Interval) -> Interval:
+    """Return the set of negated numbers."""
     low = None if one.high is None else -one.high
     high = None if one.low is None else -one.low
     return Interval(low, high, one.is_whole, one.high_is_open, one.low_is_open)

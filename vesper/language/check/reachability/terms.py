@@ -95,6 +95,7 @@ class Terms:
         return numbers[root.index]
 
     def add_step(self, step: ir.Step) -> int:
+        """Number the value of a step and give its name that number."""
         number = self.add(step.value)
         self._named["step", step.name] = number
         return number
@@ -106,6 +107,7 @@ class Terms:
         return self._constants[name].value
 
     def output(self, name: str, type_: Type) -> int:
+        """Return the number of an output."""
         return self._number(("output", name), "output", (), type_)
 
     def _of(self, part: ir.Expression) -> int:
@@ -240,11 +242,13 @@ class Facts:
     """Possible orders of two terms; the pair has the smaller number first."""
 
     def order(self, one: int, other: int) -> int:
+        """Return the possible orders of two terms."""
         if one <= other:
             return self.orders.get((one, other), ANY_ORDER)
         return swap_orders(self.orders.get((other, one), ANY_ORDER))
 
     def with_order(self, one: int, other: int, orders: int) -> Facts:
+        """Return the facts with new orders of two terms, unless the limit of facts is reached."""
         if self.order(one, other) == orders or len(self.orders) >= MAX_FACTS:
             return self
         key, orders = ((one, other), orders) if one <= other else ((other, one), swap_orders(orders))

@@ -10,6 +10,7 @@ from vesper.language.diagnostics.source import SourceFile, Span
 
 
 def render_json(source: SourceFile, diagnostic: Diagnostic) -> dict[str, Any]:
+    """Return the diagnostic as a JSON object."""
     rendered = {
         "code": diagnostic.code.number,
         "name": diagnostic.code.title,

@@ -56,6 +56,7 @@ class Line:
         self.width = self.indent
 
     def put(self, text: str, gap: int) -> None:
+        """Append a part after `gap` spaces; the first part has no gap."""
         gap = gap if self.parts else 0
         self.parts.append(text)
         self.gaps.append(gap)

@@ -14,6 +14,8 @@ import yaml
 
 
 class PieceKind(Enum):
+    """Kind of a YAML token."""
+
     MAPPING_START = auto()
     SEQUENCE_START = auto()
     BLOCK_END = auto()
