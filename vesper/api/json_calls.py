@@ -94,7 +94,7 @@ def outcome_json(node: ir.Node, outcome: Outcome) -> str:
             return _failed_json(outcome)
         case ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
-            types = {each.name.lstrip("_"): each.type for each in ir.mentioned(clause)}
+            types = {each.name.lstrip("_"): each.type for each in ir.mentioned_refs(clause)}
             shown = _fields(types, values)
             return f'{{"index":{index},"kind":"contract_broken","phase":{json_string(phase)},"values":{shown}}}'
         case Denied(capability):

@@ -18,7 +18,7 @@ from vesper.codegen.naming import Naming
 from vesper.codegen.statements import BlockWriter, write_comment
 from vesper.codegen.types import TypeWriter
 from vesper.language.ir import nodes as ir
-from vesper.language.ir.failures import codes_of_expression, members_that_fail
+from vesper.language.ir.failures import codes_of_expression, declared_failures
 from vesper.language.ir.statements import all_statements, handlers_of
 from vesper.values.types import Enum, OptionalOf
 from vesper.values.unicode import is_printable
@@ -47,7 +47,7 @@ class FunctionWriter:
         self._shared: dict[str, ContractFunction] = {}
         self._own_names: dict[tuple[str, str], str] = {}
         """Identifiers of outputs and fields of errors that are computed at an end."""
-        has_handlers = bool(members_that_fail(node)) or any(map(handlers_of, all_statements(node.body)))
+        has_handlers = bool(declared_failures(node)) or any(map(handlers_of, all_statements(node.body)))
         for phase, clauses, is_shared in (
             ("postcondition", node.postconditions, returns > 1),
             ("invariant", node.invariants, returns > 1 or bool(node.errors)),
@@ -173,7 +173,7 @@ class FunctionWriter:
 
     def _declare_failures(self, body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
         """Wrap the body so that failures declared as errors become declared errors."""
-        members = members_that_fail(self._node)
+        members = declared_failures(self._node)
         if not members:
             return body
         code = cst.Name(self._naming.create_name("code"))

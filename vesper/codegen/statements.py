@@ -200,7 +200,7 @@ class BlockWriter:
 
     def _write_broken(self, phase: str, index: int, clause: ir.Clause) -> cst.SimpleStatementLine:
         shown = self._expressions.write_dict(
-            [(ref.name.lstrip("_"), self._expressions.write(ref)) for ref in ir.mentioned(clause)]
+            [(ref.name.lstrip("_"), self._expressions.write(ref)) for ref in ir.mentioned_refs(clause)]
         )
         arguments = [cst.SimpleString(write_string(phase)), cst.Integer(str(index)), shown]
         broken = cst.Call(cst.Name("ContractBroken"), [cst.Arg(each) for each in arguments])

@@ -9,7 +9,7 @@ import click
 from vesper.cli.options import nodes_option
 from vesper.cli.write_file import create_text
 from vesper.repository.locate import SUFFIX, node_files, versions
-from vesper.repository.starter import STARTERS, starter, under_id
+from vesper.repository.starter import STARTERS, replace_id, starter
 from vesper.values.node_id import MAX_NAME, NODE_ID_HELP, split_node_id
 
 
@@ -82,7 +82,7 @@ def _copy_text(path: Path, node_id: str) -> str:
     from vesper.compiler.reading import NotText, read_bytes, text_of
 
     try:
-        text = under_id(text_of(read_bytes(path)), node_id)
+        text = replace_id(text_of(read_bytes(path)), node_id)
     except OSError as error:
         raise click.UsageError(f"cannot read {path.as_posix()}: {error.strerror}") from None
     except NotText as reason:

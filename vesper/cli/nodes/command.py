@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vesper.compiler.node_cache import NodeCache
     from vesper.language.check.cases import Case
     from vesper.language.ir.nodes import Node
-    from vesper.repository.lock import Pinned
+    from vesper.repository.lock import PinnedNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +271,9 @@ def lock_command(root: Path, check: bool) -> None:
     """Pin called nodes by semantic hash, in vesper.lock."""
     from vesper.compiler.callees import Collection, Neighbours
     from vesper.compiler.pipeline import compile_file
-    from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
+    from vesper.repository.lock import LOCK_NAME, PinnedNode, lock_text
 
-    found: dict[str, Pinned] = {}
+    found: dict[str, PinnedNode] = {}
     # Ignores the present lock file, because it pins the present nodes.
     collection = Collection(root, follows_lock=False)
     wrong = []
@@ -285,7 +285,7 @@ def lock_command(root: Path, check: bool) -> None:
         waiting = list(compiled.callees)
         while waiting:
             callee = waiting.pop()
-            found[callee.node.node_id] = Pinned(callee.node.node_id, callee.semantic_hash)
+            found[callee.node.node_id] = PinnedNode(callee.node.node_id, callee.semantic_hash)
             waiting += callee.callees
     if wrong:
         raise click.ClickException(
@@ -308,11 +308,11 @@ def lock_command(root: Path, check: bool) -> None:
     click.echo(f"wrote {path.as_posix()}, {_number(len(found), 'node')}")
 
 
-def _newest_versions(pinned: Iterable[Pinned]) -> list[Pinned]:
+def _newest_versions(pinned: Iterable[PinnedNode]) -> list[PinnedNode]:
     """Return the newest version of each name, which the name without a version refers to."""
     from vesper.values.node_id import split_node_id
 
-    found: dict[str, tuple[int, Pinned]] = {}
+    found: dict[str, tuple[int, PinnedNode]] = {}
     for each in pinned:
         parts = split_node_id(each.node_id)
         if parts is not None and found.get(parts[0], (0, each))[0] < parts[1]:

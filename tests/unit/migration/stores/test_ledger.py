@@ -278,7 +278,7 @@ def test_a_full_set_counts_no_more(store: Store, monkeypatch: pytest.MonkeyPatch
 
 
 def test_paths_that_are_not_kept_leave_no_sets(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("stores.ledger", "decide.controller"):
+    for module in ("stores.ledger", "control.controller"):
         monkeypatch.setattr(f"vesper.migration.{module}.MAX_PATHS", 1)
     apply(store, Batch("one", 1, agreed={MAIN: SeenOnPath(frozenset({1}), 1)}, paths={MAIN: "kept"}))
     seen = {OTHER: SeenOnPath(frozenset({2, 3}), 2)}
