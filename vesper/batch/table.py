@@ -26,7 +26,7 @@ Form = Literal["typed", "spelled", "json"]
 Decimals = Literal["text"] | int | Mapping[str, int] | None
 """The form of decimals: texts, a number of digits after the point, or as the node and the columns have it."""
 
-MOST_DIGITS = 38
+MAX_DIGITS = 38
 MAX_THREADS = 1_024
 """Each thread has buffers of its own, so a larger number is a mistake."""
 
@@ -133,8 +133,8 @@ def _decimals(decimals: Decimals, declared: Declared) -> Literal["text"] | list[
 
 
 def _digits(digits: object) -> int:
-    if type(digits) is not int or not 0 <= digits <= MOST_DIGITS:
-        raise ValueError(f"decimals has from 0 to {MOST_DIGITS} digits after the point, not {digits!r}")
+    if type(digits) is not int or not 0 <= digits <= MAX_DIGITS:
+        raise ValueError(f"decimals has from 0 to {MAX_DIGITS} digits after the point, not {digits!r}")
     return digits
 
 

@@ -15,7 +15,7 @@ from vesper.api.batch import Batch, batch_of
 from vesper.batch import job as jobs
 from vesper.batch.errors import BatchError
 from vesper.batch.job import Progress
-from vesper.batch.table import MOST_DIGITS, Decimals, Wanted
+from vesper.batch.table import MAX_DIGITS, Decimals, Wanted
 from vesper.cli.engine_names import FIRST_TIER
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import compile_or_exit, load_or_exit
@@ -108,10 +108,8 @@ def _read_decimals(text: str | None, kind: str) -> Decimals:
         return "text" if kind in ("csv", "jsonl") else None
     if text == "text":
         return "text"
-    if not (text.isascii() and text.isdecimal() and len(text) < 4 and int(text) <= MOST_DIGITS):
-        raise click.UsageError(
-            f"--decimals {text}: write a number of decimal places from 0 to {MOST_DIGITS}, or `text`"
-        )
+    if not (text.isascii() and text.isdecimal() and len(text) < 4 and int(text) <= MAX_DIGITS):
+        raise click.UsageError(f"--decimals {text}: write a number of decimal places from 0 to {MAX_DIGITS}, or `text`")
     return int(text)
 
 

@@ -20,7 +20,7 @@ from vesper.migration.compare.transcript import Exchange
 
 _ITERATION = re.compile(r"\[[0-9]+\]")
 _FORMAT = 1
-_MOST_NAMES = 1024
+_MAX_NAMES = 1024
 """A node has few paths, and every request that is followed asks for the name of one, and of its prefixes."""
 
 
@@ -99,7 +99,7 @@ def _step(path: str) -> str:
     return _ITERATION.sub("", path) if "[" in path else path
 
 
-@lru_cache(_MOST_NAMES)
+@lru_cache(_MAX_NAMES)
 def _name(points: bytes, settled: tuple[str, ...], ending: str) -> str:
     text = "\x00".join((points.hex(), *settled, ending))
     # Halves of characters, which no engine of ours has, make a name as well: nobody who asks for one is to be troubled.

@@ -39,7 +39,7 @@ _CLOSELY = 64
 """Executions of a new path that are run again, in each process."""
 _LATER = 0.005
 """The share of those after that."""
-_MOST_NAMES = 10_000
+_MAX_NAMES = 10_000
 _AGAIN = 0.5
 """Seconds until a helper that has enough to do is asked again."""
 
@@ -88,7 +88,7 @@ class Tending:
         count = self._looked_at.get(name, 0)
         if count >= _CLOSELY and not is_chosen and self._draw() >= _LATER:
             return
-        if count or len(self._looked_at) < _MOST_NAMES:
+        if count or len(self._looked_at) < _MAX_NAMES:
             self._looked_at[name] = count + 1
         self._helper.rerun(self._known, transcript, self._keyed.key, then=self._looked)
 
