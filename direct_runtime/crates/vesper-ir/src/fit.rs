@@ -1,4 +1,4 @@
-//! JSON values to values of a type, in their one spelling: what defaults, literals and constants hold.
+//! Conversion of canonical JSON to a value of a type, for defaults, literals and constants.
 
 use std::sync::Arc;
 
@@ -9,9 +9,10 @@ use crate::types::{EnumType, MapType, RecordType, Type};
 use crate::value::{Map, Member, OwnedKey, Set, Value};
 use crate::{base64, float, time};
 
-/// The value, if the JSON is the form that values.md gives for the type; otherwise what is wrong with it.
+/// Converts JSON in the form of docs/spec/values.md to a value of the type. Returns a message where the JSON is
+/// malformed.
 ///
-/// Goes as deep as the type does, which is limited.
+/// The recursion is as deep as the type, which is limited.
 pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
     match (ty, raw) {
         (Type::Boolean, RawValue::Boolean(value)) => Ok(Value::Boolean(*value)),
@@ -62,7 +63,7 @@ pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
     }
 }
 
-/// What the text spells, if it is the one spelling of that.
+/// Parses a text and returns the value only if the text is its canonical spelling.
 fn spelled<T>(
     text: &str,
     read: impl FnOnce(&str) -> Option<T>,
@@ -75,7 +76,9 @@ fn misspelled(text: &str, what: &str) -> String {
     format!("`{}` is not {what}", shown(text))
 }
 
-/// SEMANTICS: inputs may spell a decimal in many ways, the IR in one: else one value would have two hashes.
+/// Parses a decimal in plain notation.
+///
+/// SEMANTICS: inputs may spell a decimal in many ways, the IR in one, or one value would have two hashes.
 fn plain_decimal(text: &str) -> Result<Decimal, String> {
     match Decimal::parse(text) {
         Ok(decimal) if decimal.to_string() == text => Ok(decimal),
@@ -94,7 +97,7 @@ fn member(of: &Arc<EnumType>, text: &str) -> Result<Member, String> {
     })
 }
 
-/// A key, which must come after the last one.
+/// Converts a key, which must be greater than `last`.
 fn key(of: &Type, raw: &RawValue, last: Option<&OwnedKey>, what: &str) -> Result<OwnedKey, String> {
     let key = fit(of, raw)?
         .to_key()
@@ -148,7 +151,9 @@ fn map(of: &MapType, items: &[RawValue]) -> Result<Value, String> {
     Ok(Value::Map(Arc::new(map)))
 }
 
-/// SEMANTICS: an input may leave out an optional field, the IR may not: null has one spelling too.
+/// Converts an object to a record.
+///
+/// SEMANTICS: an input may omit an optional field, the IR may not: null also has one spelling.
 fn record(of: &RecordType, entries: &[(String, RawValue)]) -> Result<Value, String> {
     if let Some((name, _)) = entries.iter().find(|(name, _)| of.place(name).is_none()) {
         return Err(format!("a record has no field `{}`", shown(name)));
@@ -174,7 +179,7 @@ fn describe(raw: &RawValue) -> String {
     }
 }
 
-/// The beginning of a text, for a message.
+/// Shortens a text for a message.
 fn shown(text: &str) -> String {
     let mut start: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if text.chars().nth(40).is_some() {

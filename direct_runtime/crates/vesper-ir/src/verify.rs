@@ -1,7 +1,8 @@
-//! [`Document`] to [`Node`]: every rule under "well formed" in docs/spec/ir.md, each with a message of what and where.
+//! Verifier from [`Document`] to [`Node`]: every rule under "well formed" in docs/spec/ir.md.
 //!
-//! `structure` settles which expression belongs to which clause or statement; after that one pass over the table, in
-//! order, resolves names and finds types, because operands stand before their users and steps before what reads them.
+//! Each rule has a message with its location. `structure` assigns expressions to clauses and statements. One pass over
+//! the table in order then resolves names and computes types, because operands precede their users and steps precede
+//! the expressions that read them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use expression::{Names, Scope, Typing};
 use flow::Flow;
 use locals::Locals;
 
-/// What a name of the one namespace of inputs, constants and steps stands for.
+/// Declaration behind a name of the shared namespace of inputs, constants and steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
     Input(usize),
@@ -33,7 +34,7 @@ enum Named {
     Step(usize),
 }
 
-/// The node that a document describes.
+/// Verifies a document and returns its node.
 pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
     let Document {
         semantics,

@@ -1,4 +1,4 @@
-//! One meaning, one spelling: every other spelling of JSON is refused.
+//! Tests that the reader rejects every spelling except the canonical one.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use vesper_ir::canonical::Reader;

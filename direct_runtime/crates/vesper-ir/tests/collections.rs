@@ -1,4 +1,4 @@
-//! The rules of docs/spec/ir.md about composed types, their values, locals and comprehensions, each broken once.
+//! Tests that break each rule of docs/spec/ir.md about composed types, their values, locals and comprehensions.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -30,7 +30,7 @@ fn item() -> Value {
 
 const LOCALS: usize = 5;
 
-/// A node that has one of everything.
+/// Builds a node with one of each construct.
 fn semantics() -> Value {
     json!({
         "node_id": "small_v1", "type": "function", "audit": "none", "sensitive": [], "policy": {}, "machines": [], "calls": [],
@@ -97,7 +97,7 @@ fn refusal(bytes: &[u8]) -> String {
     }
 }
 
-/// Changes some places of the node and expects a refusal that contains the text.
+/// Changes parts of the node and expects a rejection that contains the text.
 fn refuses_all(edits: &[(&str, Value)], message: &str) {
     let mut changed = semantics();
     for (path, value) in edits {
@@ -134,11 +134,11 @@ fn computed_types_keep_the_same_rules() {
     changed["constraints"] = json!([]);
     changed["outputs"]["success"] = json!([{"name": "total", "type": {"optional": "string"}}]);
     changed["body"] = json!([{"return": {"success": [{"name": "total", "value": 1}]}}]);
-    // What becomes an optional of an optional when a parameter is filled in is one optional.
+    // An optional of an optional from a type argument is one optional.
     let node = vesper_ir::load(&document(&changed, 0)).unwrap();
     assert_eq!(node.expressions[1].ty.to_string(), "optional<string>");
 
-    // Each array holds the one before it.
+    // Each array contains the previous one.
     let deep = |depth: usize| {
         let mut node = semantics();
         let mut ty = json!("integer");
@@ -159,7 +159,7 @@ fn computed_types_keep_the_same_rules() {
 
 #[test]
 fn types_that_share_their_parts_cost_no_more_than_they_are_written() {
-    // Step n is a record of forty times step n - 1: written out, the last type would have forty to the 31st parts.
+    // Step n is a record of forty times step n - 1: as a tree, the last type would have 40^31 parts.
     let tower = |prefix: &str, expressions: &mut Vec<Value>, steps: &mut Vec<Value>| {
         expressions.push(json!({"literal": {"type": "integer", "value": 1}}));
         steps.push(
@@ -385,7 +385,7 @@ fn comprehensions_go_through_collections_and_compute_what_they_may() {
         ],
         "expression 21: the key of a map is string",
     );
-    // Operands stand in the order in which they are evaluated: over, where, key, value.
+    // Operands are in order of evaluation: over, where, key, value.
     refuses_all(
         &[
             ("/expressions/21/for/key", json!(20)),

@@ -1,4 +1,4 @@
-//! The types that docs/spec/ir.md allows, and those it does not.
+//! Tests of the types that docs/spec/ir.md permits and rejects.
 #![allow(
     clippy::needless_pass_by_value,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Each rule of "well formed" in docs/spec/ir.md, broken once: the reader must refuse, and say what and where.
+//! Tests that break each rule of "well formed" in docs/spec/ir.md and check the rejection's message.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -25,7 +25,7 @@ fn document_with_spans(semantics: &Value, spans: usize) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A node that has one of everything.
+/// Builds a node with one of each construct.
 fn semantics() -> Value {
     let color = json!({"enum": ["red", "green"]});
     json!({
@@ -77,7 +77,7 @@ fn refusal(bytes: &[u8]) -> String {
     }
 }
 
-/// Changes one place of the node and expects a refusal that contains the text.
+/// Changes one part of the node and expects a rejection that contains the text.
 fn refuses(path: &str, value: Value, message: &str) {
     let mut changed = semantics();
     *changed.pointer_mut(path).unwrap_or_else(|| panic!("no {path}")) = value;
@@ -93,7 +93,7 @@ fn the_node_itself_is_well_formed() {
     let node = vesper_ir::load(&document(&semantics())).unwrap();
     assert_eq!(&*node.node_id, "small_v1");
     assert_eq!(node.steps.len(), 1);
-    // sha256 of {"ir_version":2,"semantics":{…}}: independent of the source.
+    // SHA-256 of {"ir_version":2,"semantics":{…}}: independent of the source.
     assert_eq!(node.semantic_hash.len(), 64);
     let other = String::from_utf8(document(&semantics()))
         .unwrap()
@@ -106,7 +106,7 @@ fn the_node_itself_is_well_formed() {
 
 #[test]
 fn the_semantic_hash_is_over_the_canonical_bytes() {
-    // Both fixtures were made with Python's json and hashlib, so the hash comes from elsewhere than this crate.
+    // Both fixtures were created with Python's json and hashlib, so the hash is independent of this crate.
     let node = vesper_ir::load(include_bytes!("../../../fixtures/payment_decision_v1.json")).unwrap();
     assert_eq!(
         node.semantic_hash,

@@ -1,4 +1,4 @@
-//! Types, and the values that are written for them.
+//! Decoder of types and of values before they are typed.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::types::{Field, Type};
 
 use super::name;
 
-/// A type. Nesting is refused before it costs stack.
+/// Reads a type. Excess nesting is rejected before it costs stack.
 pub(super) fn ty(reader: &mut Reader<'_>, types: &mut Types) -> Result<Type, Rejected> {
     nested(reader, types, TYPE_DEPTH)
 }
 
-/// A type of at most this depth.
+/// Reads a type of at most this depth.
 fn nested(reader: &mut Reader<'_>, types: &mut Types, depth: u8) -> Result<Type, Rejected> {
     let Some(below) = depth.checked_sub(1) else {
         return Err(reader.refuse(format_args!("a type nests more than {TYPE_DEPTH} deep")));
@@ -89,7 +89,7 @@ fn plain(reader: &mut Reader<'_>) -> Result<Type, Rejected> {
     }
 }
 
-/// A value, whose type may come later. Nesting is refused before it costs stack.
+/// Reads a value, whose type may come later. Excess nesting is rejected before it costs stack.
 pub(super) fn value(reader: &mut Reader<'_>) -> Result<RawValue, Rejected> {
     bracketed(reader, VALUE_DEPTH)
 }

@@ -1,9 +1,12 @@
-//! Whether a pattern matches at all, one table lookup for each code point: what the matcher would go through again and
-//! again is put down the first time. It knows neither where a match is nor what its groups hold.
+//! Lazy deterministic automaton that decides whether a pattern matches.
 //!
-//! Code points that no part of the pattern tells apart are one symbol, and the end of the text is one. A state is where
-//! the ways stand that the text so far leaves open, before any anchor is looked at: what comes after is known only with
-//! the next symbol. There are at most [`CELLS`] entries and [`PLACES`]; past them the matcher does the work.
+//! Each code point costs one table lookup; transitions that the matcher would compute repeatedly are stored. The
+//! automaton finds neither the position of a match nor its groups.
+//!
+//! Code points that no part of the pattern distinguishes share one symbol; the end of the text is a symbol of its own.
+//! A state is the set of instructions at which threads wait before anchors are evaluated, since an anchor also depends
+//! on the next symbol. A table has at most [`CELLS`] entries and [`PLACES`] waiting threads; beyond them the matcher is
+//! used.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -11,54 +14,54 @@ use std::sync::{Arc, Mutex, TryLockError};
 use super::compile::{Instruction, Program};
 use super::{Anchor, Class, is_word};
 
-/// The most entries of a table.
+/// Maximum number of entries in a table.
 const CELLS: usize = 1 << 16;
-/// The most places that all states together hold: one state may stand at every instruction.
+/// Maximum number of waiting threads in all states together; one state may have every instruction.
 const PLACES: usize = 1 << 18;
-/// The most questions that are asked to find the symbols.
+/// Maximum number of membership tests for computing the symbols.
 const QUESTIONS: usize = 1 << 18;
 
-/// Entries that are no state.
+/// Entries that are not states.
 const UNKNOWN: u32 = u32::MAX;
 const FOUND: u32 = u32::MAX - 1;
 const NOWHERE: u32 = u32::MAX - 2;
 
-/// The table of a program, as far as it was needed.
+/// Lazily filled table of a program.
 #[derive(Debug)]
 pub(super) struct Automaton {
     symbols: Symbols,
-    /// Shared by all who match at the same time; who finds it taken does without.
+    /// Shared by all threads. A thread that finds it locked uses the matcher instead.
     table: Mutex<Table>,
 }
 
-/// Which code points are told apart.
+/// Partition of code points into symbols.
 #[derive(Debug)]
 struct Symbols {
     ascii: [u16; 128],
-    /// The first code point of each stretch, in order, and its symbol.
+    /// First code point of each range with its symbol, in order.
     stretches: Vec<(u32, u16)>,
-    /// One code point for each symbol; nothing for the end of the text, which is the last symbol.
+    /// One code point of each symbol. `None` is the last symbol, the end of the text.
     examples: Vec<Option<char>>,
 }
 
 #[derive(Debug)]
 struct Table {
-    /// For each state and each symbol the next state.
+    /// Next state for each state and symbol.
     cells: Vec<u32>,
     states: Vec<State>,
     numbers: HashMap<State, u32>,
-    /// How many places the states hold.
+    /// Number of waiting threads in all states.
     held: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
-    /// The instructions that ways go on with, in order.
+    /// Instructions of the waiting threads, in order.
     places: Arc<[u32]>,
     before: Before,
 }
 
-/// What anchors ask of the code point before; of programs that do not ask, always `Other` but at the start.
+/// Property of the previous code point that anchors read. Without such anchors it is `Other` except at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Before {
     Start,
@@ -77,7 +80,7 @@ impl Before {
 }
 
 impl Automaton {
-    /// Nothing where the code points would take too long to tell apart.
+    /// Builds the automaton. Returns `None` where computing the symbols would take too long.
     pub(super) fn new(program: &Program) -> Option<Self> {
         let symbols = Symbols::new(program)?;
         let start = State {
@@ -96,11 +99,11 @@ impl Automaton {
         })
     }
 
-    /// Whether there is a match; nothing where the table cannot tell.
+    /// Returns whether there is a match, or `None` where the table cannot decide.
     pub(super) fn matches(&self, program: &Program, text: &str) -> Option<bool> {
         let mut table = match self.table.try_lock() {
             Ok(table) => table,
-            // A table is whole between any two entries, so one that a panic left behind is.
+            // The table is consistent between any two entries, so also after a panic.
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
@@ -124,7 +127,7 @@ impl Automaton {
 }
 
 impl Table {
-    /// Finds out where a state goes with a symbol; nothing where there is no room for one state more.
+    /// Computes the transition of a state by a symbol. Returns `None` where the table is full.
     fn fill(&mut self, program: &Program, symbols: &Symbols, state: u32, symbol: usize) -> Option<u32> {
         let width = symbols.examples.len();
         let after = *symbols.examples.get(symbol)?;
@@ -223,7 +226,7 @@ impl Symbols {
                 _ => None,
             })
             .collect();
-        // Where a stretch of code points begins that all answer alike.
+        // Starts of the ranges whose code points all behave alike.
         let mut begins: BTreeSet<u32> = BTreeSet::from([0]);
         for char in &chars {
             begins.extend([u32::from(*char), u32::from(*char) + 1]);
@@ -252,7 +255,7 @@ impl Symbols {
         let mut examples = Vec::new();
         let mut stretches = Vec::with_capacity(begins.len());
         for begin in begins {
-            // Surrogates stand in no text: a stretch that begins with one goes on behind them, or is not needed.
+            // No text contains surrogates. A range that starts with one continues after them or is dropped.
             let Some(example) = char::from_u32(begin).or((begin <= 0xdfff).then_some('\u{e000}')) else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! The grammar of docs/spec/regex.md.
+//! Parser of the grammar of docs/spec/regex.md.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str) -> Parsed<Tree> {
     })
 }
 
-/// One code point, or one of several: what stands at a place of a class.
+/// Item of a class: one code point, or a set of them.
 enum Item {
     Char(char),
     Several(Ranges),
@@ -50,7 +50,7 @@ struct Parser {
     at: usize,
     ignores_case: bool,
     dot_takes_newlines: bool,
-    /// Each class once, with its number.
+    /// Numbers of the distinct classes.
     classes: HashMap<Class, u32>,
     groups: u32,
     depth: u32,
@@ -71,7 +71,7 @@ impl Parser {
         Some(char)
     }
 
-    /// Takes this text if it is next.
+    /// Consumes this text if it comes next.
     fn take(&mut self, text: &str) -> bool {
         let rest = self.chars.get(self.at..).unwrap_or(&[]);
         let length = text.chars().count();
@@ -80,7 +80,7 @@ impl Parser {
         is_next
     }
 
-    /// Flags stand at the very start; `(?:` is no flag.
+    /// Reads the flags, which are permitted only at the start; `(?:` is not a flag.
     fn flags(&mut self) -> Parsed<()> {
         if self.chars.get(2) == Some(&':') || !self.take("(?") {
             return Ok(());
@@ -156,7 +156,7 @@ impl Parser {
         })
     }
 
-    /// `{m}`, `{m,}` or `{m,n}`, up to the closing brace.
+    /// Reads `{m}`, `{m,}` or `{m,n}`, up to the closing brace.
     fn counts(&mut self) -> Parsed<(u32, Option<u32>)> {
         self.at += 1;
         let least = self.count()?;
@@ -257,7 +257,7 @@ impl Parser {
     fn class(&mut self) -> Parsed<Part> {
         let is_negated = self.take("^");
         let start = self.at;
-        // SEMANTICS: `i` folds what is written out; an escape means the same as outside.
+        // SEMANTICS: `i` folds literal characters; an escape has the same meaning as outside a class.
         let (mut written, mut escaped) = (Ranges::default(), Ranges::default());
         while !self.take("]") {
             let is_first = self.at == start;
@@ -295,7 +295,7 @@ impl Parser {
         }
     }
 
-    /// The last of a range, if a range it is: a `-` before the closing bracket stands for itself.
+    /// Reads the end of a range, if there is one. A `-` before the closing bracket is literal.
     fn range_end(&mut self) -> Parsed<Option<char>> {
         if self.peek() != Some('-') || self.chars.get(self.at + 1) == Some(&']') {
             return Ok(None);
@@ -307,7 +307,7 @@ impl Parser {
         }
     }
 
-    /// What comes after `\`, in a class or outside.
+    /// Reads an escape after `\`, inside or outside a class.
     fn escape(&mut self) -> Parsed<Item> {
         let Some(char) = self.next() else {
             return Err(self.wrong("nothing comes after `\\`"));

@@ -1,4 +1,4 @@
-//! What leaves the engine: requests, which must be as their effect is declared, and calls of other nodes.
+//! Verification of requests against their effect's declaration, and of calls of other nodes.
 
 use crate::EffectClass;
 use crate::Rejected;
@@ -134,12 +134,12 @@ fn missing(argument: &EffectArgument) -> String {
     format!("its argument `{}` is missing", argument.name)
 }
 
-/// True when a type is what a word of `schemas/effects.toml` says.
+/// Returns true when the type matches a type name of `schemas/effects.toml`.
 fn admits(word: &str, ty: &Type) -> bool {
     match word {
         "any" => true,
         "record" => matches!(ty, Type::Record(_)),
-        // The words of types without parts are what they are shown as.
+        // A type without parts is displayed as its name.
         word => ty.to_string() == word,
     }
 }

@@ -1,10 +1,10 @@
-//! The shape of the table of expressions: operands before users, each used once, program order, bounded depth.
+//! Shape of the table of expressions: program order, operands used once, bounded depth.
 
 use crate::Rejected;
 use crate::limits::DEPTH;
 use crate::node::{ExpressionIndex, RawExpression};
 
-/// Where the subtree of each expression starts. A subtree is the run of expressions from there to its own top.
+/// Returns the start of each expression's subtree. A subtree is the run of expressions from its start to its root.
 pub(super) fn check(
     expressions: &[RawExpression],
     roots: &[ExpressionIndex],
@@ -15,7 +15,7 @@ pub(super) fn check(
     for (index, expression) in (0..).zip(expressions) {
         let mut depth = 0;
         let mut start = index;
-        // From the last operand back: each must end right before what follows it.
+        // From the last operand to the first: each must end directly before the next one.
         for operand in operands(expression).into_iter().rev() {
             if operand.checked_add(1) != Some(start) {
                 return Err(out_of_order(operand));
@@ -83,7 +83,7 @@ fn used_once(expressions: &[RawExpression], roots: &[ExpressionIndex]) -> Result
     }
 }
 
-/// The operands in the order in which they are evaluated.
+/// Returns the operands in order of evaluation.
 fn operands(expression: &RawExpression) -> Vec<ExpressionIndex> {
     match expression {
         RawExpression::Call { args, .. } => args.clone(),
