@@ -1,4 +1,4 @@
-//! The `duration` family: microseconds, of either sign.
+//! Kernels of the `duration` family: microseconds of either sign.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::Native;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const MILLISECOND: i64 = 1_000;
-/// The places of a second that a microsecond is the last of.
+/// Scale of a number of seconds whose last digit is a microsecond.
 const PLACES: u16 = 6;
 
-/// The duration, unless it is too long.
+/// Converts microseconds to a duration. Fails beyond the limit.
 fn checked(microseconds: i128) -> Result<i64, ErrorCode> {
     duration(microseconds).map_err(|_| ErrorCode::TimeOverflow)
 }
 
-/// So many of a unit.
+/// Multiplies a unit.
 fn of(count: i64, unit: i64) -> Result<i64, ErrorCode> {
     checked(i128::from(count) * i128::from(unit))
 }
@@ -73,25 +73,25 @@ impl DurationKernels for Native {
         let (value, divisor) = (i128::from(value), i128::from(divisor));
         let (quotient, rest) = (value / divisor, value % divisor);
         let sign = value.signum() * divisor.signum();
-        // To the nearest; half to the even one of the two.
+        // Rounds to the nearest, half to even.
         let rounded = match (2 * rest.abs()).cmp(&divisor.abs()) {
             std::cmp::Ordering::Greater => quotient + sign,
             std::cmp::Ordering::Equal => quotient + sign * (quotient % 2).abs(),
             std::cmp::Ordering::Less => quotient,
         };
-        // No longer than what was divided.
+        // Not longer than the dividend.
         checked(rounded)
     }
 
     fn duration_ratio(&self, left: i64, right: i64) -> Result<Decimal, ErrorCode> {
-        // Two numbers of 64 bits have a quotient within every limit of a decimal, unless the right one is zero.
+        // The quotient of two 64-bit numbers is within the limits of a decimal, so only a zero divisor fails.
         let quotient = Decimal::from(left).divide(&Decimal::from(right));
         quotient.map_err(|_| ErrorCode::DivisionByZero)
     }
 
     #[inline]
     fn duration_negate(&self, value: i64) -> i64 {
-        // As long the other way, so within the limit.
+        // The limit is symmetric.
         -value
     }
 
@@ -112,7 +112,7 @@ impl DurationKernels for Native {
     }
 
     fn duration_total_seconds(&self, value: i64) -> Decimal {
-        // Nineteen digits and six places are within the limits, so the other value is never taken.
+        // Nineteen digits and six places are within the limits, so the fallback is unreachable.
         Decimal::new(i128::from(value), PLACES).unwrap_or_else(|_| Decimal::from(0))
     }
 
@@ -146,7 +146,7 @@ impl DurationKernels for Native {
     }
 
     fn duration_sum(&self, values: &[Value]) -> Result<i64, ErrorCode> {
-        // SEMANTICS: from the left; a partial sum over the limit fails, whatever comes after it.
+        // SEMANTICS: from the left; a partial sum over the limit fails even if later items would reduce it.
         values.iter().try_fold(0, |sum, value| match value {
             Value::Duration(value) => self.duration_add(sum, *value),
             _ => Ok(sum),

@@ -1,4 +1,4 @@
-//! The `timestamp` family: microseconds since the beginning of 1970, in UTC.
+//! Kernels of the `timestamp` family: microseconds since 1970-01-01 in UTC.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::Native;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
-/// The moment, unless it is outside the years.
+/// Converts microseconds to a timestamp. Fails outside the years 1 to 9999.
 fn checked(microseconds: i128) -> Result<i64, ErrorCode> {
     timestamp(microseconds).map_err(|_| ErrorCode::TimeOverflow)
 }
@@ -21,7 +21,7 @@ fn day(value: i64) -> Civil {
     Civil::from_date(split_timestamp(value).0)
 }
 
-/// How many of a unit have passed since midnight.
+/// Returns the number of whole units since midnight.
 fn passed(value: i64, unit: i64) -> i64 {
     split_timestamp(value).1 / unit
 }
@@ -67,7 +67,7 @@ impl TimestampKernels for Native {
 
     #[inline]
     fn timestamp_since(&self, end: i64, start: i64) -> i64 {
-        // All the years together are shorter than the longest duration.
+        // The whole range of years is shorter than the longest duration.
         end - start
     }
 
@@ -122,7 +122,7 @@ impl TimestampKernels for Native {
 
     #[inline]
     fn timestamp_epoch_seconds(&self, value: i64) -> i64 {
-        // SEMANTICS: toward negative infinity; Rust's `/` goes toward zero.
+        // SEMANTICS: rounds toward negative infinity; Rust's `/` rounds toward zero.
         value.div_euclid(SECOND)
     }
 
@@ -141,7 +141,7 @@ impl TimestampKernels for Native {
             Unit::Minute => MINUTE,
             Unit::Second => SECOND,
         };
-        // Before 1970 too the unit begins before the moment.
+        // Rounds down also before 1970.
         value - value.rem_euclid(length)
     }
 }

@@ -1,4 +1,4 @@
-//! What docs/spec/regex.md says, and a slow search to compare with.
+//! Tests of docs/spec/regex.md, and a slow search for comparison.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
@@ -207,7 +207,7 @@ fn no_pattern_is_slow() {
 
 #[test]
 fn what_the_automaton_has_no_room_for_the_matcher_finds() {
-    // Every text of a's and b's of this length leads to a state of its own.
+    // Every text of a's and b's of this length leads to a distinct state.
     let of = pattern("a[ab]{900}c");
     let mut dice = Dice(77);
     let text: String = (0..3_000).map(|_| ['a', 'b'][dice.roll(2) as usize]).collect();
@@ -218,7 +218,7 @@ fn what_the_automaton_has_no_room_for_the_matcher_finds() {
     assert!(!matches(&not, &of));
 }
 
-/// A program that tries one way after the other and goes back, for patterns without loops over the empty string.
+/// Backtracking search, for patterns without loops over the empty string.
 mod backtracking {
     use vesper_ir::pattern::{Instruction, Program};
 
@@ -273,7 +273,7 @@ mod backtracking {
     }
 }
 
-/// Numbers that look random, the same in every run.
+/// Deterministic pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! Bytes: decoders that hosts have more lenient.
+//! Tests of strict decoders, where those of Rust and Python are more lenient.
 
 use vesper_ir::limits::BYTES_LENGTH;
 use vesper_ir::{ArrayKernels, BytesKernels, ErrorCode, SortOrder, Value};

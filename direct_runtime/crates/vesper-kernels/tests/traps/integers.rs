@@ -102,6 +102,6 @@ fn integers_are_read_to_the_letter() {
     assert_eq!(Native.integer_parse(&format!("{zeros}7")), Ok(7));
     let nines = "9".repeat(1_000_000);
     assert_eq!(Native.integer_parse(&nines), Err(IntegerOverflow));
-    // The form comes first: `bad_format` is declared before `integer_overflow`.
+    // The format is checked first: `bad_format` is declared before `integer_overflow`.
     assert_eq!(Native.integer_parse(&format!("{nines}x")), Err(BadFormat));
 }

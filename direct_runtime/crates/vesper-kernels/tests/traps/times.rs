@@ -21,7 +21,7 @@ fn length(text: &str) -> i64 {
 
 #[test]
 fn the_calendar_day_by_day() {
-    // From one day to the next, over all the years there are.
+    // Day by day over the whole range of years.
     let (mut year, mut month, mut day) = (1, 1, 1);
     for (number, date) in (0_i64..).zip(FIRST_DATE..=LAST_DATE) {
         assert_eq!(
@@ -116,7 +116,7 @@ fn weekend(days: &[u32]) -> Set {
     Set::Member(days.iter().copied().map(Member).collect())
 }
 
-/// One day at a time, as the specification says it.
+/// Counts one day at a time, as the specification defines it.
 fn walk(mut day: i32, count: i64, holidays: &Set, weekend: &Set) -> Result<i32, ErrorCode> {
     let mut left = count.abs();
     while left > 0 {
