@@ -1,8 +1,8 @@
-//! Common subexpressions: what was computed already, in every run that comes here, is read and not computed again.
+//! Common subexpressions: a value that every execution has computed before is read, not computed again.
 //!
-//! The first occurrence computes it, and fails where it fails, at its own expression; a run that comes to the second one
-//! has been past the first. Comparisons of numbers are left alone: an instruction that jumps compares by itself. So is
-//! what a round of a loop computes.
+//! The first occurrence computes the value and fails, if it fails, at its own expression. An execution that reaches the
+//! second occurrence has passed the first. Numeric comparisons are excluded, because a jump instruction compares by
+//! itself. Expressions of a loop round are excluded too.
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Value};
@@ -12,7 +12,7 @@ use crate::safety::is_safe;
 use crate::walk::{Scoped, Visitor, walk};
 use crate::{Facts, LoopPlace, kind, replace};
 
-/// Notes which values are held for others.
+/// Records the values that are held for later occurrences.
 pub(crate) fn share(node: &mut Node, facts: &mut Facts) {
     let numbers = Numbers::of(node, facts);
     let known = facts.clone();
@@ -29,7 +29,7 @@ pub(crate) fn share(node: &mut Node, facts: &mut Facts) {
 struct Sharing<'a> {
     numbers: Numbers,
     facts: &'a mut Facts,
-    /// The first occurrence of what was computed on every way here.
+    /// First occurrence of each value that is computed on every path to this point.
     there: Scoped<Number, ExpressionIndex>,
     /// True between a loop and its rounds.
     is_round: bool,
@@ -37,7 +37,7 @@ struct Sharing<'a> {
     rounds: Vec<bool>,
 }
 
-/// True where reading is less work than computing.
+/// Returns true where reading the value costs less than computing it.
 fn is_worth_it(kind: &ExpressionKind) -> bool {
     match kind {
         ExpressionKind::Call { op, .. } => !is_test(*op),
@@ -47,7 +47,7 @@ fn is_worth_it(kind: &ExpressionKind) -> bool {
     }
 }
 
-/// Operations that jumps, loops and tables do by themselves: nobody has their result in a register.
+/// Returns true for operations that jumps, loops and tables evaluate without a result register.
 pub(crate) fn is_test(op: Op) -> bool {
     matches!(
         op,
@@ -123,7 +123,8 @@ impl Visitor for Sharing<'_> {
     }
 }
 
-/// Settles comparisons of a value with itself: a clause that says how an output was computed is true.
+/// Replaces comparisons of a value with itself by literals. A postcondition that repeats the computation of an output
+/// is then true.
 pub(crate) fn same_on_both_sides(node: &mut Node, facts: &Facts) {
     let mut same = Same {
         numbers: Numbers::of(node, facts),
@@ -137,14 +138,14 @@ pub(crate) fn same_on_both_sides(node: &mut Node, facts: &Facts) {
 struct Same<'a> {
     numbers: Numbers,
     facts: &'a Facts,
-    /// What was computed on every way here.
+    /// Values that are computed on every path to this point.
     there: Scoped<Number, ()>,
-    /// The comparisons that are being visited and settled, the innermost last.
+    /// Decided comparisons that are being visited, the innermost last.
     decided: Vec<(ExpressionIndex, bool)>,
 }
 
 impl Same<'_> {
-    /// True where evaluating the expression once more cannot fail: it cannot at all, or has not before.
+    /// Returns true where another evaluation cannot fail: the expression never fails, or succeeded before.
     fn is_settled(&self, node: &Node, index: ExpressionIndex) -> bool {
         let number = self.numbers.get(node, index);
         let was_there = number.is_some_and(|number| self.there.get(&number).is_some());
@@ -152,7 +153,7 @@ impl Same<'_> {
     }
 }
 
-/// What comparing a value with itself gives. Not of floats: NaN does not equal itself.
+/// Returns the result of comparing a value with itself. Floats are excluded: NaN does not equal itself.
 fn of_same(op: Op) -> Option<bool> {
     match op {
         Op::IntegerEqual
@@ -179,7 +180,7 @@ fn of_same(op: Op) -> Option<bool> {
 
 impl Visitor for Same<'_> {
     fn enter(&mut self, node: &Node, index: ExpressionIndex) -> bool {
-        // Before the operands are visited: what they are about to compute was not there before.
+        // Before the operands are visited, because visiting them would record them as computed.
         if let ExpressionKind::Call { op, args } = kind(node, index)
             && let [left, right] = args.as_slice()
             && let Some(value) = of_same(*op)

@@ -1,7 +1,7 @@
-//! Constant folding: what depends on literals and constants alone is computed once, by the kernels that would compute it.
+//! Constant folding: kernels compute expressions over literals and constants once.
 //!
-//! What would fail is left alone, so that it fails when it is come to, at its own expression. So is what would be large:
-//! a range of a million items is no constant of a program.
+//! An expression that would fail is left in place, so that it fails at its own index when it is reached. An expression
+//! with a large value is left too: a range of a million items is not stored in a program.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use vesper_kernels::Native;
 use crate::walk::{Visitor, walk};
 use crate::{Facts, forwarded, is_reference, kind, known_boolean, replace, safety};
 
-/// Texts and collections of more parts are not made before a run.
+/// Maximum length of folded texts and collections.
 const MOST_PARTS: usize = 64;
 
-/// Computes what can be computed already.
+/// Folds constant expressions.
 pub(crate) fn fold(node: &mut Node) {
     walk(node, None, &mut Folding::default());
 }
@@ -27,7 +27,7 @@ struct Folding {
 }
 
 impl Folding {
-    /// The value of an expression, where it is known.
+    /// Returns the value of an expression, if it is constant.
     fn known(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
         match kind(node, forwarded(node, index)) {
             ExpressionKind::Literal(value) => Some(value.clone()),
@@ -42,7 +42,7 @@ impl Folding {
         match kind(node, index) {
             ExpressionKind::Call { op, args } => {
                 let signature = op.signature();
-                // These are given more than values, or a pattern, which is made when the node is compiled.
+                // These kernels receive more than values, or a pattern, which is compiled with the node.
                 if !(signature.named.is_empty()
                     && signature.typed.is_empty()
                     && signature.patterns.is_empty())
@@ -88,7 +88,7 @@ impl Visitor for Folding {
         if is_reference(kind(node, index)) {
             return;
         }
-        // A `let` whose value may fail must evaluate it, whatever its body is.
+        // A `let` whose value may fail must evaluate it.
         if let ExpressionKind::Let { value, .. } = kind(node, index)
             && !safety::is_safe(node, &Facts::default(), *value)
         {
@@ -98,7 +98,7 @@ impl Visitor for Folding {
             replace(node, index, value);
             return;
         }
-        // A side that decides, behind one that cannot fail.
+        // A constant right side decides if the left side cannot fail.
         let decided = match kind(node, index) {
             ExpressionKind::And(left, right) if known_boolean(node, *right) == Some(false) => {
                 Some((*left, false))

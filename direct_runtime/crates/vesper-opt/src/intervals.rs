@@ -1,9 +1,11 @@
-//! Interval analysis: where numbers lie, from contracts, conditions and arithmetic. Sums that cannot overflow are noted,
-//! and comparisons and clauses that can only come out in one way are settled.
+//! Interval analysis: derives the ranges of numbers from contracts, conditions and arithmetic.
 //!
-//! The state of a loop is guessed, and a guess counts when a walk through the whole node confirms it: what a round makes
-//! of the guess lies within it, or the state moves by so much a round that all rounds together stay within it. Guesses
-//! that are not confirmed are widened, in the end to everything.
+//! Additions that cannot overflow are recorded, and comparisons and clauses with a certain result are replaced by
+//! literals.
+//!
+//! The ranges of a loop's state are guessed. A guess counts when a walk through the whole node confirms it: the range
+//! after a round lies within the guess, or the state changes by a known distance so that all rounds together stay
+//! within it. Guesses that are not confirmed are widened, in the end to the whole type.
 
 use std::collections::HashMap;
 
@@ -20,11 +22,12 @@ mod range;
 
 use range::Range;
 
-/// Walks that may widen a guess to what they found; the next one takes the rounds into account, the last gives up.
+/// Number of walks that widen a guess to the range found. The next walk uses the number of rounds, the last one the
+/// whole type.
 const GROWING: usize = 2;
 const GUESSES: usize = 8;
 
-/// Notes calls that cannot overflow and settles comparisons.
+/// Records calls that cannot overflow, and replaces decided comparisons by literals.
 pub(crate) fn prove(node: &mut Node, facts: &mut Facts) {
     let mut guesses: HashMap<usize, Range> = HashMap::new();
     for attempt in 0..GUESSES {
@@ -51,27 +54,27 @@ pub(crate) fn prove(node: &mut Node, facts: &mut Facts) {
             return;
         }
     }
-    // Not reached: what is widest is confirmed. Without a confirmed guess nothing is proven.
+    // Unreachable: the widest guess is always confirmed. Without a confirmed guess no fact is recorded.
 }
 
-/// What a range is known of.
+/// Name to which a range is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Name {
     Input(usize),
     Step(usize),
     Local(usize),
     Output(usize),
-    /// A part of the record of a loop.
+    /// Field of the record of a loop.
     Field(usize, u32),
 }
 
-/// What a walk found about a part of a loop's state.
+/// Ranges that a walk found for a variable of a loop's state.
 struct Found {
     local: usize,
     is_confirmed: bool,
-    /// The guess, and what a round made of it.
+    /// Hull of the guess and of the range after a round.
     seen: Range,
-    /// Where all rounds together end up, if each moves it by a known distance.
+    /// Range after all rounds, if each changes the variable by a known distance.
     by_rounds: Option<Range>,
     widest: Range,
 }
@@ -79,7 +82,7 @@ struct Found {
 struct Intervals<'a> {
     guesses: &'a HashMap<usize, Range>,
     facts: Facts,
-    /// True in the walk that writes down what it finds.
+    /// True in the walk that records its results.
     is_last: bool,
     ranges: Vec<Range>,
     known: Scoped<Name, Range>,
@@ -168,7 +171,7 @@ impl<'a> Intervals<'a> {
         }
     }
 
-    /// How far a value is from that of a local, where it is that local and something more.
+    /// Returns the range of the difference between a value and a local. The value must be that local plus a term.
     fn distance(&self, node: &Node, index: ExpressionIndex, local: usize) -> Option<Range> {
         let index = forwarded(node, index);
         match kind(node, index) {
@@ -195,7 +198,7 @@ impl<'a> Intervals<'a> {
         }
     }
 
-    /// What a comparison comes to, where that is certain.
+    /// Returns the result of a comparison, if it is certain.
     fn settled(&self, node: &Node, index: ExpressionIndex) -> Option<bool> {
         let ExpressionKind::Call { op, args } = kind(node, index) else {
             return None;
@@ -208,7 +211,7 @@ impl<'a> Intervals<'a> {
         relation.settled(&left, &right)
     }
 
-    /// What a condition that is known says about what it compares.
+    /// Narrows the operands of a condition with a known value.
     fn refine(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
         let ExpressionKind::Call { op, args } = kind(node, condition) else {
             return;
@@ -238,7 +241,7 @@ impl<'a> Intervals<'a> {
     }
 }
 
-/// How two numbers compare.
+/// Relation between two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
     Less,
@@ -250,7 +253,7 @@ enum Relation {
 }
 
 impl Relation {
-    /// That of an operation on integers or decimals; floats may be NaN.
+    /// Returns the relation of an operation on integers or decimals. Floats are excluded, because they may be NaN.
     fn of(op: Op) -> Option<Self> {
         Some(match op {
             Op::IntegerLess | Op::DecimalLess => Self::Less,
@@ -274,7 +277,7 @@ impl Relation {
         }
     }
 
-    /// The relation of the second to the first.
+    /// Returns the relation with its operands exchanged.
     fn turned(self) -> Option<Self> {
         match self {
             Self::Less => Some(Self::Greater),
@@ -286,7 +289,7 @@ impl Relation {
         }
     }
 
-    /// What is left of the first range where the relation holds.
+    /// Returns the part of the left range for which the relation can hold.
     fn narrowed(self, left: &Range, right: &Range) -> Range {
         match self {
             Self::Less => left.at_most(right, true),
@@ -310,7 +313,7 @@ impl Relation {
         match (holds, fails) {
             (true, false) => Some(true),
             (false, true) => Some(false),
-            // Both where a range is empty: nobody comes there.
+            // Both results occur only for an empty range, that is in unreachable code.
             _ => None,
         }
     }
@@ -330,7 +333,7 @@ fn name_of(node: &Node, kind_of: &ExpressionKind) -> Option<Name> {
     })
 }
 
-/// Everything that a value of this type may be.
+/// Returns the range of all values of a type.
 fn widest(ty: Option<&Type>) -> Range {
     match ty {
         Some(Type::Integer) => Range::INTEGER,
@@ -339,7 +342,7 @@ fn widest(ty: Option<&Type>) -> Range {
     }
 }
 
-/// How many items a collection may have.
+/// Returns the range of a collection's length.
 fn items() -> Range {
     Range::Integer(0, i128::try_from(ITEMS).unwrap_or(i128::from(i64::MAX)))
 }
@@ -373,7 +376,7 @@ impl Visitor for Intervals<'_> {
                 self.proven.insert(index);
                 self.facts.proven.insert(index);
             } else if let Range::Integer(low, high) = range {
-                // Whoever comes past it has not overflowed.
+                // Execution continues only if the result did not overflow.
                 range = Range::Integer(low.max(i128::from(i64::MIN)), high.min(i128::from(i64::MAX)));
             }
         }
@@ -424,7 +427,7 @@ impl Visitor for Intervals<'_> {
     }
 
     fn item(&mut self, node: &Node, local: usize, over: ExpressionIndex) {
-        // The bounds of a range, whichever way it goes.
+        // Bounds of a range in either direction.
         if let ExpressionKind::Call {
             op: Op::ArrayRange,
             args,
@@ -474,7 +477,7 @@ impl Visitor for Intervals<'_> {
                 widest,
             });
         }
-        // `stop_when` sees the next values, which the guess covers, and nothing that was said about the old ones.
+        // `stop_when` sees the next values, which the guess covers, but no condition on the previous ones.
         for variable in &repeated.state {
             if let Some(local) = node.loop_local(variable.local) {
                 let range = self.nexts.get(&local).cloned().unwrap_or(Range::Any);
@@ -507,7 +510,7 @@ impl Visitor for Intervals<'_> {
 
     fn after_body(&mut self, node: &Node, is_post: bool) {
         for (place, range) in &self.outputs {
-            // In invariants of a node with errors an output may be null.
+            // In the invariants of a node with errors an output may be null.
             let is_there = is_post || node.errors.is_empty();
             let range = if is_there { range.clone() } else { Range::Any };
             self.known.put(Name::Output(*place), range);

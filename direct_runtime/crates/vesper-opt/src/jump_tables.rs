@@ -1,8 +1,7 @@
-//! Decision tables to jump tables: a chain of tests that begin by comparing one enum or integer with fixed values goes
-//! straight to the first test that may hold.
+//! Jump tables: a chain of tests on one enum or integer jumps to the first test that may hold.
 //!
-//! A test that is passed over would have been false, and comparing cannot fail, so nobody can tell. What stands behind
-//! the comparison in a test (`kind == a and amount > 3`) is still evaluated, and where it is false the chain goes on as
+//! A skipped test would have been false, and a comparison cannot fail, so the result is the same. The rest of a test
+//! after its comparison (`kind == a and amount > 3`) is still evaluated; where it is false, the chain continues as
 //! written.
 
 use std::collections::BTreeMap;
@@ -13,17 +12,17 @@ use vesper_ir::{Node, Op, Value};
 
 use crate::{Case, Facts, Switch, forwarded, kind, known_boolean};
 
-/// Fewer values are told apart as fast by asking for each.
+/// Minimum number of values; fewer are tested as fast one by one.
 const LEAST_CASES: usize = 3;
-/// A table has no more places than this.
+/// Maximum number of entries in a table.
 const MOST_SPAN: i64 = 256;
 
-/// Notes every chain that a table is made of.
+/// Records every chain that becomes a table.
 pub(crate) fn find(node: &mut Node, facts: &mut Facts) {
     let body = std::mem::take(&mut node.body);
     in_block(node, facts, &body);
     node.body = body;
-    // From the last to the first: the outermost choice of a chain comes before those in it.
+    // From the last to the first: the outermost choice of a chain is visited before the inner ones.
     let count = u32::try_from(node.expressions.len()).unwrap_or(u32::MAX);
     for index in (0..count).rev() {
         if facts.chained.contains(&index) {
@@ -60,11 +59,10 @@ fn in_block(node: &Node, facts: &mut Facts, block: &Block) {
     }
 }
 
-/// A condition and what is chosen where it holds.
+/// Condition and chosen value of an arm.
 pub type ChainArm = (ExpressionIndex, ExpressionIndex);
 
-/// The arms of a chain of choices, what is chosen where none holds, and the choices after the first. No more arms than
-/// `most`.
+/// Returns the arms of a chain of choices, its default, and the choices after the first. Returns at most `most` arms.
 pub fn chain(
     node: &Node,
     mut index: ExpressionIndex,
@@ -89,11 +87,11 @@ pub fn chain(
     (arms, index, inner)
 }
 
-/// What a test looks at first.
+/// Comparison at the start of a test.
 struct Test {
     subject: ExpressionIndex,
     values: Vec<i64>,
-    /// True where that is all it looks at.
+    /// True where the test has no other part.
     is_whole: bool,
 }
 
@@ -175,7 +173,7 @@ fn fixed(node: &Node, index: ExpressionIndex) -> Option<i64> {
     }
 }
 
-/// True for what has a place that no test changes.
+/// Returns true for references, whose value no test changes.
 fn is_place(kind: &ExpressionKind) -> bool {
     matches!(
         kind,

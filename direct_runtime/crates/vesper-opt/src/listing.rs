@@ -1,7 +1,7 @@
-//! An optimised node as text, for people who want to see what became of it.
+//! Text listing of an optimized node, for inspection.
 //!
 //! ```text
-//! %0 = e    the value of e is held        %0        what is held there
+//! %0 = e    the value of e is held        %0        the value held there
 //! op!(…)    cannot fail here              select(…) a choice without a jump
 //! ```
 
@@ -13,7 +13,7 @@ use vesper_ir::{Node, Type, Value};
 
 use crate::{Facts, LoopPlace, Optimised, Switch, forwarded, kind, known_boolean, type_of};
 
-/// The statements and clauses of an optimised node, one a line.
+/// Formats the statements and clauses of an optimized node, one per line.
 pub fn listing(of: &Optimised) -> String {
     let mut writer = Writer {
         node: &of.node,
@@ -35,7 +35,7 @@ struct Writer<'a> {
     node: &'a Node,
     facts: &'a Facts,
     text: String,
-    /// The places that something was put into further up.
+    /// Slots that an earlier line assigned.
     shown: Vec<bool>,
     depth: usize,
 }
@@ -325,7 +325,7 @@ impl Writer<'_> {
     }
 }
 
-/// A literal, as short as it tells one from another.
+/// Formats a literal, as short as is unambiguous.
 fn shown(value: &Value, ty: Option<&Type>) -> String {
     match (value, ty) {
         (Value::Boolean(value), _) => value.to_string(),

@@ -1,11 +1,11 @@
-//! Which expressions cannot fail and spend no fuel: only these may move or vanish.
+//! Expressions that cannot fail and cost no fuel: only these may be moved or removed.
 
 use vesper_ir::Node;
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
 use crate::{Facts, forwarded, kind};
 
-/// True where evaluating the expression does nothing but give a value.
+/// Returns true where evaluating the expression has no effect except its value.
 pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> bool {
     let index = forwarded(node, index);
     let all = |parts: &[ExpressionIndex]| parts.iter().all(|part| is_safe(node, facts, *part));
@@ -18,7 +18,7 @@ pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> boo
         | ExpressionKind::Error(_)
         | ExpressionKind::Now
         | ExpressionKind::Local(_) => true,
-        // An item costs fuel, and the size of what is built may be too large.
+        // Each item costs fuel, and the result may exceed a limit.
         ExpressionKind::For { .. } | ExpressionKind::Result => false,
         ExpressionKind::Call { op, args } => {
             let cannot_fail = op.signature().raises.is_empty() || facts.proven.contains(&index);
@@ -36,7 +36,7 @@ pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> boo
     }
 }
 
-/// Every expression that evaluating this one may come to, itself last; decided choices are left out.
+/// Collects every expression that evaluating this one may reach, itself last. Decided choices are left out.
 pub(crate) fn reached(node: &Node, index: ExpressionIndex, found: &mut Vec<ExpressionIndex>) {
     let index = forwarded(node, index);
     for part in parts_of(kind(node, index)) {
@@ -45,7 +45,7 @@ pub(crate) fn reached(node: &Node, index: ExpressionIndex, found: &mut Vec<Expre
     found.push(index);
 }
 
-/// The operands of an expression, in order.
+/// Returns the operands of an expression, in order.
 pub(crate) fn parts_of(kind: &ExpressionKind) -> Vec<ExpressionIndex> {
     match kind {
         ExpressionKind::Literal(_)

@@ -1,4 +1,4 @@
-//! The order in which a run comes to expressions, once for all rules.
+//! Walk over a node in order of evaluation, shared by all rules.
 
 use std::collections::HashMap;
 
@@ -8,51 +8,51 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
 use crate::{Facts, LoopPlace, forwarded, kind, known_boolean};
 
-/// What a rule is told on the way. Scopes nest: what stands between `open` and `close` is not evaluated in every run.
+/// Callbacks of a walk. Scopes nest: expressions between `open` and `close` are not evaluated in every execution.
 pub(crate) trait Visitor {
-    /// Before the operands of an expression; where it is false neither they nor the expression are visited.
+    /// Called before the operands of an expression. False skips the operands and the expression.
     fn enter(&mut self, _node: &Node, _index: ExpressionIndex) -> bool {
         true
     }
 
-    /// Behind the operands of an expression.
+    /// Called after the operands of an expression.
     fn leave(&mut self, node: &mut Node, index: ExpressionIndex);
 
     fn open(&mut self) {}
 
     fn close(&mut self) {}
 
-    /// From here to the end of the scope the condition is known to be this.
+    /// Called where a condition has a known value until the end of the scope.
     fn assume(&mut self, _node: &Node, _condition: ExpressionIndex, _is: bool) {}
 
-    /// From here on the step has a value: that of this expression, where it is no other.
+    /// Called after a step received its value. `value` is its expression, if there is only one.
     fn step(&mut self, _node: &Node, _place: usize, _value: Option<ExpressionIndex>) {}
 
-    /// A `let` binds its local.
+    /// Called where a `let` binds its local.
     fn bind(&mut self, _node: &Node, _local: usize, _value: ExpressionIndex) {}
 
-    /// A loop takes the next item of this.
+    /// Called where a loop takes its next item.
     fn item(&mut self, _node: &Node, _local: usize, _over: ExpressionIndex) {}
 
-    /// A loop begins its rounds. What was found to be computed before them comes right behind.
+    /// Called before the rounds of a loop. The expressions that are computed before them follow.
     fn rounds(&mut self, _node: &Node, _place: LoopPlace) {}
 
-    /// A part of a loop's state, with its first value.
+    /// Called for each variable of a loop's state, with its first value.
     fn state(&mut self, _node: &Node, _local: usize, _first: ExpressionIndex) {}
 
-    /// The state of a loop has its next values.
+    /// Called after the state of a loop received its next values.
     fn next(&mut self, _node: &Node, _repeated: &Loop) {}
 
-    /// A loop is done; its step has the record of its state.
+    /// Called after a loop; its step has the record of its state.
     fn looped(&mut self, _node: &Node, _place: usize, _repeated: &Loop) {}
 
     fn returned(&mut self, _node: &Node, _success: &[NamedValue]) {}
 
-    /// The clauses after the body begin: postconditions, or, where it is false, invariants.
+    /// Called before the clauses after the body: postconditions if `is_post`, otherwise invariants.
     fn after_body(&mut self, _node: &Node, _is_post: bool) {}
 }
 
-/// Goes through a node in program order.
+/// Walks a node in program order.
 pub(crate) fn walk(node: &mut Node, facts: Option<&Facts>, visitor: &mut impl Visitor) {
     let nothing = HashMap::new();
     let before = facts.map_or(&nothing, |facts| &facts.before);
@@ -64,7 +64,7 @@ pub(crate) fn walk(node: &mut Node, facts: Option<&Facts>, visitor: &mut impl Vi
     };
     walk.clauses(|node| &node.constraints);
     walk.clauses(|node| &node.preconditions);
-    // Whoever returns early or raises has not come to the rest of the body, and comes to the clauses behind it all the same.
+    // An early `return` or a `raise` skips the rest of the body but not the clauses after it.
     let is_straight = is_straight(&body);
     let has_errors = !walk.node.errors.is_empty();
     walk.visitor.open();
@@ -73,7 +73,7 @@ pub(crate) fn walk(node: &mut Node, facts: Option<&Facts>, visitor: &mut impl Vi
         walk.visitor.close();
     }
     walk.visitor.after_body(walk.node, true);
-    // A declared error comes past these.
+    // A declared error skips the postconditions.
     walk.visitor.open();
     walk.clauses(|node| &node.postconditions);
     walk.visitor.close();
@@ -112,7 +112,7 @@ impl<V: Visitor> Walk<'_, V> {
     fn statement(&mut self, statement: &Statement) {
         let handlers = statement.handlers();
         if !handlers.is_empty() {
-            // What fails halfway and is taken has not evaluated the rest.
+            // A handled failure skips the rest of the statement.
             self.visitor.open();
         }
         match statement {
@@ -202,7 +202,7 @@ impl<V: Visitor> Walk<'_, V> {
         }
     }
 
-    /// Behind a branch whose arms have all left, none of their tests was true.
+    /// Assumes that no test held, after a branch whose arms all left the block.
     fn behind(&mut self, branch: &Branch) {
         if branch.arms.iter().all(|arm| leaves(&arm.body)) && !leaves(&branch.otherwise) {
             for arm in &branch.arms {
@@ -249,7 +249,7 @@ impl<V: Visitor> Walk<'_, V> {
         self.visitor.close();
     }
 
-    /// What comes before the rounds of a loop, and the scope of one round.
+    /// Visits the expressions before a loop's rounds and opens the scope of a round.
     fn begin(&mut self, place: LoopPlace) {
         self.visitor.rounds(self.node, place);
         for index in self.before.get(&place).into_iter().flatten() {
@@ -332,7 +332,7 @@ impl<V: Visitor> Walk<'_, V> {
         self.visitor.leave(self.node, index);
     }
 
-    /// An expression that is evaluated where a condition is this.
+    /// Visits an expression that is evaluated only under a condition.
     fn sometimes(&mut self, condition: ExpressionIndex, is: bool, index: ExpressionIndex) {
         if known_boolean(self.node, condition) == Some(!is) {
             return;
@@ -344,7 +344,8 @@ impl<V: Visitor> Walk<'_, V> {
     }
 }
 
-/// True where whoever returns has come to every statement of the body: the one `return` is the last of them.
+/// Returns true where the only `return` is the last statement. Every execution that returns has then passed all
+/// statements.
 pub(crate) fn is_straight(body: &Block) -> bool {
     matches!(body.last(), Some(Statement::Return { .. })) && returns(body) == 1
 }
@@ -366,11 +367,11 @@ fn returns(block: &[Statement]) -> usize {
     block.iter().map(of).sum()
 }
 
-/// Tables that are put back at the end of a scope.
+/// Map that restores its entries at the end of a scope.
 #[derive(Debug)]
 pub(crate) struct Scoped<K, T> {
     now: HashMap<K, T>,
-    /// For each scope what was there before.
+    /// For each scope the replaced entries.
     before: Vec<Vec<(K, Option<T>)>>,
 }
 
