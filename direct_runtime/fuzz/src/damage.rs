@@ -1,11 +1,12 @@
-//! Structure-aware damage: JSON values are replaced, copied, moved and left out as wholes, so that what comes out is
-//! still spelled well and gets past the reader. Plain damage of bytes is mixed in by the targets.
+//! Structure-aware mutation: replaces, copies, moves and removes whole JSON values.
+//!
+//! The result is still well spelled and passes the reader. The targets add mutations of plain bytes.
 
 use vesper_ir::Op;
 
 use crate::Random;
 
-/// What is worth trying in any place: types of the IR, numbers at limits, texts of every family of values.
+/// Replacements for any value: IR types, numbers at limits, texts of every family.
 const PIECES: &[&str] = &[
     "null",
     "true",
@@ -94,7 +95,7 @@ const PIECES: &[&str] = &[
     "{\"record\":[{\"name\":\"b\",\"type\":{\"optional\":\"float\"}},{\"name\":\"a\",\"type\":\"bytes\"}]}",
 ];
 
-/// Characters that mean something to one of the readers.
+/// Characters with a meaning for one of the parsers.
 const CHARACTERS: &[&str] = &[
     "0",
     "9",
@@ -130,7 +131,7 @@ const CHARACTERS: &[&str] = &[
     "_",
 ];
 
-/// A value inside a text: from, to, and whether it is an item of an array.
+/// Value inside a text: start, end, and whether it is an item of an array.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from: usize,
@@ -138,14 +139,14 @@ struct Span {
     is_item: bool,
 }
 
-/// The values of a text that is JSON, or nearly.
+/// Returns the values of a text that is JSON, or nearly.
 fn spans(text: &[u8]) -> Vec<Span> {
     let mut found = Vec::new();
     let mut open: Vec<Span> = Vec::new();
     let mut at = 0;
     while at < text.len() {
         let from = at;
-        // An item stands in brackets; the kind of those around it is that of their first byte.
+        // An item is inside brackets, whose kind is that of their first byte.
         let is_item = open.last().is_some_and(|outer| text[outer.from] == b'[');
         match text[at] {
             b'{' | b'[' => open.push(Span {
@@ -188,7 +189,7 @@ fn replaced(text: &[u8], span: Span, by: &[u8]) -> Vec<u8> {
     [&text[..span.from], by, &text[span.to..]].concat()
 }
 
-/// A text with one value changed; as it was where it has none.
+/// Changes one value of a text. A text without values is returned unchanged.
 pub fn damaged(text: &[u8], random: &mut Random) -> Vec<u8> {
     let all = spans(text);
     if all.is_empty() {
@@ -203,7 +204,7 @@ pub fn damaged(text: &[u8], random: &mut Random) -> Vec<u8> {
             let other = *random.pick(&all);
             replaced(text, span, &text[other.from..other.to])
         }
-        // Of the same kind, which fits more often.
+        // A value of the same kind is more often valid.
         3 => {
             let alike: Vec<&Span> = all.iter().filter(|other| text[other.from] == own[0]).collect();
             let other = **random.pick(&alike);
@@ -296,7 +297,7 @@ fn nearby(number: &[u8], random: &mut Random) -> String {
     }
 }
 
-/// The first text with one value taken from the second.
+/// Replaces one value of the first text by one of the second.
 pub fn crossed(first: &[u8], second: &[u8], random: &mut Random) -> Vec<u8> {
     let (here, there) = (spans(first), spans(second));
     if here.is_empty() || there.is_empty() {
@@ -306,7 +307,7 @@ pub fn crossed(first: &[u8], second: &[u8], random: &mut Random) -> Vec<u8> {
     replaced(first, into, &second[from.from..from.to])
 }
 
-/// Damages `data[..size]` in place, a few times; the new size. `plain` is libFuzzer's own damage.
+/// Mutates `data[..size]` in place a few times and returns the new size. `plain` is libFuzzer's own mutation.
 pub fn mutate(
     data: &mut [u8],
     size: usize,

@@ -1,8 +1,8 @@
-//! IR bytes to a running node: decode, verify, link, compile, and a few runs on inputs of the right types.
+//! Fuzz target for documents: decode, verify, link, compile and execute.
 //!
-//! The first line of an input is the document, the others are those of nodes that it may call. What is no well-formed
-//! document is refused; what loads must run without a panic and without a fault of the engine, and come to the same
-//! kind of end whether it is traced or not.
+//! The first line of an input is the document, the others are documents of nodes that it may call. Inputs have the
+//! declared types. A document that is not well formed is rejected. One that loads must execute without a panic or
+//! engine fault, and have the same kind of outcome traced and untraced.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_crossover, fuzz_mutator, fuzz_target, fuzzer_mutate};
@@ -10,7 +10,7 @@ use vesper_fuzz::{Random, damage, sample::sample};
 use vesper_interp::{Advanced, Completion, Limits, Outcome, Program};
 use vesper_ir::{FailureCode, Value};
 
-/// Small, so that a loop that was made long ends soon.
+/// Fuel limit, small so that a long loop ends early.
 const FUEL: u64 = 2_000;
 const ROUNDS: usize = 3;
 const REQUESTS: usize = 20;
@@ -46,7 +46,7 @@ fn limits() -> Limits {
     }
 }
 
-/// How an execution on inputs drawn from this seed ends, in a word and the number of its requests.
+/// Executes a program on inputs drawn from the seed. Returns the kind of its outcome and the number of its requests.
 fn end(program: &Program, seed: u64, is_traced: bool) -> (String, usize) {
     let mut random = Random::new(seed);
     let inputs: Vec<Value> = program

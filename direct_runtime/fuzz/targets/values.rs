@@ -1,7 +1,7 @@
-//! Values in and out: a type and a JSON text to a node that gives back its input.
+//! Fuzz target for input and output values of a node that returns its input.
 //!
-//! The first line of an input is the type as the IR writes it, the rest the JSON text of the inputs. Whatever they are,
-//! there is an outcome; and a value that came out in its canonical form comes out the same when it goes in again.
+//! The first line of an input is the type as the IR writes it, the rest the JSON text of the inputs. Every input has an
+//! outcome, and a returned value in canonical form is returned unchanged when it is the next input.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_crossover, fuzz_mutator, fuzz_target, fuzzer_mutate};
@@ -30,14 +30,14 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(first, again, "a value that came out does not go in again");
 });
 
-/// The value that a node gave back.
+/// Extracts the value that a node returned.
 fn returned(outcome: &str) -> Option<&str> {
     outcome
         .strip_prefix("{\"kind\":\"returned\",\"value\":{\"result\":")?
         .strip_suffix("}}")
 }
 
-/// A node that gives back its one input, of this type.
+/// Builds a node that returns its one input of this type.
 fn identity(ty: &[u8]) -> Vec<u8> {
     let before = br#"{"ir_version":2,"semantics":{"audit":"none","body":[{"return":{"success":[{"name":"result","value":0}]}}],"calls":[],"capabilities":{"denied":[],"required":[]},"constants":[],"constraints":[],"expressions":[{"input":"x"}],"inputs":[{"name":"x","type":"#;
     let between = br#"}],"invariants":[],"machines":[],"node_id":"small_v1","outputs":{"error":[],"success":[{"name":"result","type":"#;
@@ -45,7 +45,7 @@ fn identity(ty: &[u8]) -> Vec<u8> {
     [&before[..], ty, between, ty, after].concat()
 }
 
-/// Texts of scalars: what is read is written so that it is read as the same.
+/// Checks that formatting and parsing a scalar returns the same value.
 fn scalars(text: &str) {
     if let Ok(number) = Decimal::parse(text) {
         let shown = number.to_string();
