@@ -10,7 +10,7 @@ use crate::pattern::Pattern;
 use crate::types::Type;
 use crate::value::{Key, Map, Member, Set, Value};
 
-/// Everything that can be called: one trait a family, one method an operation.
+/// Kernels of all operations: one trait per family, one method per operation.
 pub trait Kernels
 where
     Self: ArrayKernels,
@@ -57,7 +57,7 @@ where
 {
 }
 
-/// The operations of the `array` family.
+/// Kernels of the `array` family.
 pub trait ArrayKernels {
     /// True when both have the same length and equal items at each position.
     fn array_equal(&self, left: &[Value], right: &[Value]) -> bool;
@@ -175,7 +175,7 @@ pub trait ArrayKernels {
     fn array_to_set(&self, values: &[Value]) -> Set;
 }
 
-/// The operations of the `boolean` family.
+/// Kernels of the `boolean` family.
 pub trait BooleanKernels {
     /// The opposite truth value.
     fn boolean_not(&self, value: bool) -> bool;
@@ -190,7 +190,7 @@ pub trait BooleanKernels {
     fn boolean_text(&self, value: bool) -> Arc<str>;
 }
 
-/// The operations of the `bytes` family.
+/// Kernels of the `bytes` family.
 pub trait BytesKernels {
     /// True when both have the same bytes.
     fn bytes_equal(&self, left: &[u8], right: &[u8]) -> bool;
@@ -250,7 +250,7 @@ pub trait BytesKernels {
     fn bytes_sha256(&self, value: &[u8]) -> Arc<[u8]>;
 }
 
-/// The operations of the `date` family.
+/// Kernels of the `date` family.
 pub trait DateKernels {
     /// True when both are the same day.
     fn date_equal(&self, left: i32, right: i32) -> bool;
@@ -363,7 +363,7 @@ pub trait DateKernels {
     ) -> Result<i64, ErrorCode>;
 }
 
-/// The operations of the `decimal` family.
+/// Kernels of the `decimal` family.
 pub trait DecimalKernels {
     /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
     fn decimal_from_integer(&self, value: i64) -> Decimal;
@@ -489,7 +489,7 @@ pub trait DecimalKernels {
     fn decimal_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
 }
 
-/// The operations of the `duration` family.
+/// Kernels of the `duration` family.
 pub trait DurationKernels {
     /// True when both are the same duration.
     fn duration_equal(&self, left: i64, right: i64) -> bool;
@@ -590,7 +590,7 @@ pub trait DurationKernels {
     fn duration_sum(&self, values: &[Value]) -> Result<i64, ErrorCode>;
 }
 
-/// The operations of the `enum` family.
+/// Kernels of the `enum` family.
 pub trait EnumKernels {
     /// True when the left member is equal to the right one.
     fn enum_equal(&self, left: Member, right: Member) -> bool;
@@ -602,7 +602,7 @@ pub trait EnumKernels {
     fn enum_text(&self, value: Member, members_of_e: &[Value]) -> Arc<str>;
 }
 
-/// The operations of the `float` family.
+/// Kernels of the `float` family.
 pub trait FloatKernels {
     /// Adds, as IEEE 754 does.
     fn float_add(&self, left: f64, right: f64) -> f64;
@@ -691,7 +691,7 @@ pub trait FloatKernels {
     fn float_avg(&self, values: &[Value]) -> Result<f64, ErrorCode>;
 }
 
-/// The operations of the `integer` family.
+/// Kernels of the `integer` family.
 pub trait IntegerKernels {
     /// Adds two integers.
     ///
@@ -816,7 +816,7 @@ pub trait IntegerKernels {
     fn integer_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
 }
 
-/// The operations of the `json` family.
+/// Kernels of the `json` family.
 pub trait JsonKernels {
     /// True when both are of one kind and equal; numbers by value, objects without regard to the order of keys.
     fn json_equal(&self, left: &Json, right: &Json) -> bool;
@@ -868,7 +868,7 @@ pub trait JsonKernels {
     fn json_text(&self, value: &Json) -> Result<Arc<str>, ErrorCode>;
 }
 
-/// The operations of the `map` family.
+/// Kernels of the `map` family.
 pub trait MapKernels {
     /// True when both have the same keys with equal values.
     fn map_equal(&self, left: &Map, right: &Map) -> bool;
@@ -921,7 +921,7 @@ pub trait MapKernels {
     fn map_from_entries(&self, entries: &[Value]) -> Result<Map, ErrorCode>;
 }
 
-/// The operations of the `optional` family.
+/// Kernels of the `optional` family.
 pub trait OptionalKernels {
     /// True for null.
     fn optional_is_null(&self, value: Option<&Value>) -> bool;
@@ -949,7 +949,7 @@ pub trait OptionalKernels {
     fn optional_not_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool;
 }
 
-/// The operations of the `record` family.
+/// Kernels of the `record` family.
 pub trait RecordKernels {
     /// True when all fields are equal.
     fn record_equal(&self, left: &[Value], right: &[Value]) -> bool;
@@ -958,7 +958,7 @@ pub trait RecordKernels {
     fn record_not_equal(&self, left: &[Value], right: &[Value]) -> bool;
 }
 
-/// The operations of the `regex` family.
+/// Kernels of the `regex` family.
 pub trait RegexKernels {
     /// True when the pattern matches somewhere in the string; `^` and `$` tie it to the ends.
     fn regex_matches(&self, value: &str, pattern: &Pattern) -> bool;
@@ -985,7 +985,7 @@ pub trait RegexKernels {
     fn regex_split(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode>;
 }
 
-/// The operations of the `set` family.
+/// Kernels of the `set` family.
 pub trait SetKernels {
     /// True when the set holds the value.
     fn set_is_member(&self, value: Key<'_>, members: &Set) -> bool;
@@ -1031,7 +1031,7 @@ pub trait SetKernels {
     fn set_to_array(&self, members: &Set) -> Arc<[Value]>;
 }
 
-/// The operations of the `text` family.
+/// Kernels of the `text` family.
 pub trait TextKernels {
     /// The number of Unicode code points.
     fn text_length(&self, value: &str) -> i64;
@@ -1162,7 +1162,7 @@ pub trait TextKernels {
     fn text_percent_encode(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
 }
 
-/// The operations of the `timestamp` family.
+/// Kernels of the `timestamp` family.
 pub trait TimestampKernels {
     /// True when both are the same moment.
     fn timestamp_equal(&self, left: i64, right: i64) -> bool;
@@ -1247,7 +1247,7 @@ pub trait TimestampKernels {
     fn timestamp_truncate(&self, value: i64, unit: Unit) -> i64;
 }
 
-/// The operations of the `value` family.
+/// Kernels of the `value` family.
 pub trait ValueKernels {
     /// The lesser of two values; the left one where they are equal.
     fn value_min(&self, left: &Value, right: &Value) -> Value;
