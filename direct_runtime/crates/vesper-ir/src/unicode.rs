@@ -273,7 +273,7 @@ mod tests {
         assert!(
             foldings()
                 .iter()
-                .all(|(to, from)| from = to && fold(*from) == *to && fold(*to) == *to)
+                .all(|(to, from)| from != to && fold(*from) == *to && fold(*to) == *to)
         );
         assert_eq!(folding_to('k').collect::<String>(), "K\u{212a}");
     }
