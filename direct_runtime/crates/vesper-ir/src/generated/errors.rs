@@ -3,13 +3,13 @@
 /// Code of a failure of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
-    /// A json value is not of the shape or kind that was asked for.
+    /// A json value does not have the requested shape or kind.
     BadCast,
     /// A text, or bytes, are not in the form that the operation reads: a number, a date, base64, UTF-8, JSON.
     BadFormat,
     /// The inputs do not fit the node's declared inputs. The outcome lists every problem with its path and kind.
     BadInput,
-    /// What came back does not fit the type that the step declares.
+    /// The response does not fit the type that the step declares.
     BadResponse,
     /// A unique or foreign key refused the write.
     Conflict,
@@ -23,7 +23,7 @@ pub enum ErrorCode {
     DuplicateKey,
     /// An effect of the application failed.
     EffectFailed,
-    /// A least, greatest or average value was asked of a collection that has no values.
+    /// The least, greatest or average value of an empty collection was requested.
     EmptyCollection,
     /// An HTTP status that is not 2xx; handlers see it as `http_NNN` too.
     HttpError,
@@ -39,11 +39,11 @@ pub enum ErrorCode {
     LoopLimit,
     /// The map, or the json object, has no entry with this key.
     MissingKey,
-    /// A NaN or an infinity has no value in the type that was asked for.
+    /// A NaN or an infinity has no value in the requested type.
     NotFinite,
     /// There is no such row, file or secret.
     NotFound,
-    /// The number has a fraction, and an integer was asked for.
+    /// The number has a fraction, and an integer was requested.
     NotWhole,
     /// A value was required, and there is null.
     NullValue,
