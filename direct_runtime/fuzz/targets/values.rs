@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::{fuzz_crossover, fuzz_mutator, fuzz_target, fuzzer_mutate};
-use vesper_fuzz::{Random, damage};
+use vesper_fuzz::{Random, mutation};
 use vesper_interp::{Limits, Program};
 use vesper_ir::{Decimal, base64, float, time};
 
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let first = program.run_json(inputs, None, Limits::default());
-    let Some(value) = returned(&first) else {
+    let Some(value) = returned_value(&first) else {
         assert!(
             first.starts_with("{\"at\":null,\"code\":\"bad_input\""),
             "an input was neither taken nor refused: {first}"
@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 /// Extracts the value that a node returned.
-fn returned(outcome: &str) -> Option<&str> {
+fn returned_value(outcome: &str) -> Option<&str> {
     outcome
         .strip_prefix("{\"kind\":\"returned\",\"value\":{\"result\":")?
         .strip_suffix("}}")
@@ -58,7 +58,7 @@ fn scalars(text: &str) {
     if let Some(number) = float::parse(text) {
         let shown = float::text(number);
         let again = float::parse(&shown)
-            .or_else(|| float::named(&shown))
+            .or_else(|| float::parse_named(&shown))
             .expect("a float reads what it writes");
         assert!(float::is_identical(number, again), "{text}: {shown}");
     }
@@ -74,11 +74,11 @@ fn scalars(text: &str) {
 }
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    damage::mutate(data, size, max_size, seed, fuzzer_mutate)
+    mutation::mutate(data, size, max_size, seed, fuzzer_mutate)
 });
 
 fuzz_crossover!(|data1: &[u8], data2: &[u8], out: &mut [u8], seed: u32| {
-    let text = damage::crossed(data1, data2, &mut Random::new(u64::from(seed)));
+    let text = mutation::cross(data1, data2, &mut Random::new(u64::from(seed)));
     let size = text.len().min(out.len());
     out[..size].copy_from_slice(&text[..size]);
     size

@@ -81,7 +81,7 @@ impl Decimal {
         text::parse(text)
     }
 
-    /// Creates a decimal. Fails beyond the limits.
+    /// Creates a decimal from coefficient and scale. Fails beyond the limits.
     #[inline]
     pub fn new(coefficient: i128, scale: u16) -> Result<Self, OverLimit> {
         if scale > MAX_SCALE {
@@ -171,14 +171,14 @@ impl Decimal {
         let (right, other_scale) = other.as_small()?;
         Some(match scale.cmp(&other_scale) {
             Ordering::Equal => (left, right, scale),
-            Ordering::Less => (small_shifted(left, other_scale - scale)?, right, other_scale),
-            Ordering::Greater => (left, small_shifted(right, scale - other_scale)?, scale),
+            Ordering::Less => (shift_small(left, other_scale - scale)?, right, other_scale),
+            Ordering::Greater => (left, shift_small(right, scale - other_scale)?, scale),
         })
     }
 
     /// Returns coefficient and scale of the sum, if every intermediate value fits 128 bits.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "for the coefficient to stay in registers")]
+    #[expect(clippy::inline_always, reason = "keeps the coefficient in registers")]
     pub fn small_sum(&self, other: &Self) -> Option<(i128, u16)> {
         let (left, right, scale) = self.small_pair(other)?;
         Some((left.checked_add(right)?, scale))
@@ -193,7 +193,7 @@ impl Decimal {
 
     /// Returns coefficient and scale of the product, if every intermediate value fits 128 bits.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "for the coefficient to stay in registers")]
+    #[expect(clippy::inline_always, reason = "keeps the coefficient in registers")]
     pub fn small_product(&self, other: &Self) -> Option<(i128, u16)> {
         let (left, scale) = self.as_small()?;
         let (right, other_scale) = other.as_small()?;
@@ -364,7 +364,7 @@ impl Decimal {
 
 /// Multiplies a coefficient by a power of ten.
 #[inline]
-fn small_shifted(coefficient: i128, places: u16) -> Option<i128> {
+fn shift_small(coefficient: i128, places: u16) -> Option<i128> {
     small_product(coefficient, *SMALL_POWERS.get(usize::from(places))?)
 }
 

@@ -19,10 +19,10 @@ use crate::{IR_VERSION, Rejected};
 mod expression;
 mod flow;
 mod header;
-mod typed;
+mod types;
 
 use expression::expression;
-use typed::{ty, value};
+use types::{ty, value};
 
 /// Decodes a document and checks its shape.
 pub fn decode(bytes: &[u8]) -> Result<Document, Rejected> {

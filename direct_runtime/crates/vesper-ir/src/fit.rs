@@ -19,33 +19,35 @@ pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
         (Type::Integer, RawValue::Integer(value)) => Ok(Value::Integer(*value)),
         (Type::Text, RawValue::Text(text)) => Ok(Value::Text(Arc::clone(text))),
         (Type::Decimal, RawValue::Text(text)) => plain_decimal(text).map(Value::Decimal),
-        (Type::Float, RawValue::Text(text)) => spelled(text, float::parse, |value| float::text(*value))
-            .map(Value::Float)
-            .ok_or_else(|| misspelled(text, "a float as its text is written")),
+        (Type::Float, RawValue::Text(text)) => {
+            parse_canonical(text, float::parse, |value| float::text(*value))
+                .map(Value::Float)
+                .ok_or_else(|| spelling_error(text, "a float in canonical form"))
+        }
         (Type::Bytes, RawValue::Text(text)) => base64::parse(text)
             .map(|bytes| Value::Bytes(Arc::from(bytes)))
-            .ok_or_else(|| misspelled(text, "base64")),
-        (Type::Timestamp, RawValue::Text(text)) => spelled(
+            .ok_or_else(|| spelling_error(text, "base64")),
+        (Type::Timestamp, RawValue::Text(text)) => parse_canonical(
             text,
             |text| time::parse_timestamp(text).ok(),
             |value| time::timestamp_text(*value),
         )
         .map(Value::Timestamp)
-        .ok_or_else(|| misspelled(text, "a timestamp as its text is written")),
+        .ok_or_else(|| spelling_error(text, "a timestamp in canonical form")),
         (Type::Date, RawValue::Text(text)) => time::parse_date(text)
             .map(Value::Date)
-            .map_err(|_| misspelled(text, "a date")),
-        (Type::Duration, RawValue::Text(text)) => spelled(
+            .map_err(|_| spelling_error(text, "a date")),
+        (Type::Duration, RawValue::Text(text)) => parse_canonical(
             text,
             |text| time::parse_duration(text).ok(),
             |value| time::duration_text(*value),
         )
         .map(Value::Duration)
-        .ok_or_else(|| misspelled(text, "a duration as its text is written")),
+        .ok_or_else(|| spelling_error(text, "a duration in canonical form")),
         (Type::Json, RawValue::Text(text)) => {
-            spelled(text, |text| json::parse(text).ok(), Json::literal_text)
+            parse_canonical(text, |text| json::parse(text).ok(), Json::literal_text)
                 .map(|value| Value::Json(Arc::new(value)))
-                .ok_or_else(|| misspelled(text, "JSON text in its one spelling"))
+                .ok_or_else(|| spelling_error(text, "JSON text in canonical form"))
         }
         (Type::Enum(of), RawValue::Text(text)) => member(of, text).map(Value::Member),
         (Type::Optional(_), RawValue::Null) => Ok(Value::Null),
@@ -64,7 +66,7 @@ pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
 }
 
 /// Parses a text and returns the value only if the text is its canonical spelling.
-fn spelled<T>(
+fn parse_canonical<T>(
     text: &str,
     read: impl FnOnce(&str) -> Option<T>,
     write: impl FnOnce(&T) -> String,
@@ -72,8 +74,8 @@ fn spelled<T>(
     read(text).filter(|value| write(value) == text)
 }
 
-fn misspelled(text: &str, what: &str) -> String {
-    format!("`{}` is not {what}", shown(text))
+fn spelling_error(text: &str, what: &str) -> String {
+    format!("`{}` is not {what}", shorten(text))
 }
 
 /// Parses a decimal in plain notation.
@@ -82,8 +84,8 @@ fn misspelled(text: &str, what: &str) -> String {
 fn plain_decimal(text: &str) -> Result<Decimal, String> {
     match Decimal::parse(text) {
         Ok(decimal) if decimal.to_string() == text => Ok(decimal),
-        Ok(_) => Err(format!("`{}` is not a decimal in plain notation", shown(text))),
-        Err(_) => Err(format!("`{}` is not a decimal", shown(text))),
+        Ok(_) => Err(format!("`{}` is not a decimal in plain notation", shorten(text))),
+        Err(_) => Err(format!("`{}` is not a decimal", shorten(text))),
     }
 }
 
@@ -91,7 +93,7 @@ fn member(of: &Arc<EnumType>, text: &str) -> Result<Member, String> {
     of.member(text).ok_or_else(|| {
         format!(
             "`{}` is not a member of {}",
-            shown(text),
+            shorten(text),
             Type::Enum(Arc::clone(of))
         )
     })
@@ -156,7 +158,7 @@ fn map(of: &MapType, items: &[RawValue]) -> Result<Value, String> {
 /// SEMANTICS: an input may omit an optional field, the IR may not: null also has one spelling.
 fn record(of: &RecordType, entries: &[(String, RawValue)]) -> Result<Value, String> {
     if let Some((name, _)) = entries.iter().find(|(name, _)| of.place(name).is_none()) {
-        return Err(format!("a record has no field `{}`", shown(name)));
+        return Err(format!("a record has no field `{}`", shorten(name)));
     }
     let fields = of.fields().iter().map(|field| {
         // INVARIANT: canonical JSON has the keys of an object in order.
@@ -173,14 +175,14 @@ fn describe(raw: &RawValue) -> String {
         RawValue::Null => "null".to_owned(),
         RawValue::Boolean(value) => format!("{value}"),
         RawValue::Integer(value) => format!("{value}"),
-        RawValue::Text(text) => format!("\"{}\"", shown(text)),
+        RawValue::Text(text) => format!("\"{}\"", shorten(text)),
         RawValue::List(_) => "an array".to_owned(),
         RawValue::Object(_) => "an object".to_owned(),
     }
 }
 
 /// Shortens a text for a message.
-fn shown(text: &str) -> String {
+fn shorten(text: &str) -> String {
     let mut start: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if text.chars().nth(40).is_some() {
         start.push('…');

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use crate::decimal::{Decimal, pieces};
 
 /// Decimal exponents for which plain notation is written.
-const PLAIN: std::ops::Range<i32> = -4..16;
+const PLAIN_EXPONENTS: std::ops::Range<i32> = -4..16;
 /// Largest decimal exponent that is parsed; beyond it every number is zero or infinite.
-const FAR: i64 = 400;
+const MAX_EXPONENT: i64 = 400;
 
 /// Formats a float with the shortest digits that parse as the same float.
 pub fn text(value: f64) -> String {
@@ -22,7 +22,7 @@ pub fn text(value: f64) -> String {
     let spelled = shortest(value.abs());
     let (digits, exponent) = spelled.split_once('e').unwrap_or((&spelled, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if !PLAIN.contains(&exponent) {
+    if !PLAIN_EXPONENTS.contains(&exponent) {
         let direction = if exponent < 0 { '-' } else { '+' };
         return format!("{sign}{digits}e{direction}{:02}", exponent.unsigned_abs());
     }
@@ -55,11 +55,11 @@ fn shortest(value: f64) -> String {
 
 /// Parses a float: nearest value, ties to even, infinite past the largest. Returns `None` for text outside the grammar.
 pub fn parse(text: &str) -> Option<f64> {
-    named(text).or_else(|| read(text))
+    parse_named(text).or_else(|| parse_digits(text))
 }
 
 /// Parses the floats that have names instead of digits.
-pub fn named(text: &str) -> Option<f64> {
+pub fn parse_named(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
         "Infinity" => Some(f64::INFINITY),
@@ -68,7 +68,7 @@ pub fn named(text: &str) -> Option<f64> {
     }
 }
 
-fn read(text: &str) -> Option<f64> {
+fn parse_digits(text: &str) -> Option<f64> {
     let pieces = pieces(text)?;
     let sign = if pieces.is_negative { -1.0 } else { 1.0 };
     let is_zero = |digit: &&u8| **digit == b'0';
@@ -81,10 +81,10 @@ fn read(text: &str) -> Option<f64> {
     // text with as many zeros may need. The digits are therefore shifted so that its exponent is small.
     let place = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
     let power = (place(pieces.whole.len()) - place(zeros)).saturating_add(pieces.exponent);
-    if power > FAR {
+    if power > MAX_EXPONENT {
         return Some(f64::INFINITY.copysign(sign));
     }
-    if power < -FAR {
+    if power < -MAX_EXPONENT {
         return Some(0.0_f64.copysign(sign));
     }
     let mut spelled = String::with_capacity(pieces.whole.len() + pieces.fraction.len() + 8);
@@ -96,7 +96,7 @@ fn read(text: &str) -> Option<f64> {
 }
 
 /// Converts a whole number to a float. Returns `None` where the float would be inexact.
-pub fn exactly(value: &Decimal) -> Option<f64> {
+pub fn from_whole(value: &Decimal) -> Option<f64> {
     let nearest = value.to_float();
     // Formatting without a fraction is exact for floats of any size.
     (value.scale() == 0 && nearest.is_finite() && format!("{nearest:.0}") == value.to_string())

@@ -60,7 +60,7 @@ pub struct Arm {
 #[derive(Clone, Debug)]
 pub struct Loop {
     pub name: Arc<str>,
-    /// Locals of the item; over a map, of the key and optionally of the value.
+    /// Locals that a round binds: the item, or a map's key and optionally its value.
     pub locals: Vec<LocalNumber>,
     pub max: i64,
     pub over: Option<ExpressionIndex>,

@@ -94,7 +94,7 @@ impl Json {
         self.arrange(other).is_eq()
     }
 
-    /// Returns true when the values are indistinguishable for engines: numbers by text.
+    /// Returns true when engines may not distinguish the values. Numbers are compared by text.
     pub fn is_identical(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(left), Self::Number(right)) => left.is_identical(right),

@@ -16,15 +16,15 @@ pub use class::Class;
 pub use compile::{Instruction, Program, Starts};
 
 /// Maximum number of code points in a pattern.
-const LENGTH: usize = 1_000;
+const MAX_LENGTH: usize = 1_000;
 /// Maximum number of capture groups.
-const GROUPS: u32 = 100;
+const MAX_GROUPS: u32 = 100;
 /// Maximum nesting depth of brackets.
-const DEPTH: u32 = 50;
+const MAX_DEPTH: u32 = 50;
 /// Maximum count in `{}`.
-const COUNT: u32 = 1_000;
+const MAX_COUNT: u32 = 1_000;
 /// Maximum number of instructions, counted as in docs/spec/regex.md.
-const INSTRUCTIONS: u64 = 10_000;
+const MAX_INSTRUCTIONS: u64 = 10_000;
 
 /// Valid pattern.
 #[derive(Debug)]
@@ -137,6 +137,8 @@ impl Anchor {
     }
 }
 
+/// Returns true for a word character.
+///
 /// SEMANTICS: `\w` is ASCII, and so is `\b`.
 fn is_word(char: Option<char>) -> bool {
     char.is_some_and(|char| char.is_ascii_alphanumeric() || char == '_')

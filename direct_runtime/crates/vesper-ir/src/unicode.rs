@@ -155,13 +155,13 @@ fn push_mapped(char: char, runs: &[Run], full: &[(char, &str)], onto: &mut Strin
     {
         onto.push_str(mapping);
     } else {
-        onto.push(mapped(char, runs));
+        onto.push(map_char(char, runs));
     }
 }
 
 /// Returns the simple case folding. Code points that differ only in case have equal foldings.
 pub fn fold(char: char) -> char {
-    mapped(char, FOLD)
+    map_char(char, FOLD)
 }
 
 /// Returns pairs of a folding and a code point with that folding, in order. Code points that fold to themselves are
@@ -185,7 +185,7 @@ pub fn folding_to(folded: char) -> impl Iterator<Item = char> {
         .map(|(_, from)| *from)
 }
 
-fn mapped(char: char, runs: &[Run]) -> char {
+fn map_char(char: char, runs: &[Run]) -> char {
     let code = u32::from(char);
     let place = runs.partition_point(|Run(first, ..)| *first <= code);
     let Some(Run(first, last, step, delta)) = place.checked_sub(1).and_then(|place| runs.get(place)) else {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn foldings_lists_each_that_changes() {
+    fn foldings_lists_every_change() {
         assert_eq!(foldings().len(), rows("fold").count());
         assert!(
             foldings()

@@ -50,7 +50,7 @@ pub enum Value {
 pub struct Member(pub u32);
 
 /// Number of texts up to which a linear scan is faster than a binary search.
-const FEW: usize = 8;
+const MAX_LINEAR_SEARCH: usize = 8;
 
 /// Members of a set, or keys of a map. INVARIANT: in the order of docs/spec/values.md, without duplicates.
 ///
@@ -174,7 +174,7 @@ impl Value {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a coefficient that is passed on goes through memory in two halves"
+        reason = "passing the coefficient to a call would store it in two halves"
     )]
     pub fn set_small_decimal(&mut self, coefficient: i128, scale: u16) {
         match self {
@@ -203,7 +203,7 @@ impl Value {
     /// Overwrites a destination without dropping it. A destination that holds heap memory would leak it.
     #[inline]
     pub fn put(&mut self, value: Self) {
-        debug_assert!(!self.holds_memory(), "what is here would never be freed");
+        debug_assert!(!self.holds_memory(), "the overwritten value would leak");
         std::mem::forget(std::mem::replace(self, value));
     }
 
@@ -261,7 +261,7 @@ impl From<OwnedKey> for Value {
 impl Set {
     /// Creates a sorted set without duplicates. Returns `None` where a key has another kind.
     pub fn from_keys(kind: KeyKind, keys: impl Iterator<Item = OwnedKey>) -> Option<Self> {
-        fn sorted<T: Ord>(members: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+        fn sort_unique<T: Ord>(members: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
             let mut members: Vec<T> = members.collect::<Option<_>>()?;
             members.sort();
             members.dedup();
@@ -269,7 +269,7 @@ impl Set {
         }
         macro_rules! of_kind {
             ($kind:ident) => {
-                sorted(keys.map(|key| {
+                sort_unique(keys.map(|key| {
                     if let OwnedKey::$kind(it) = key {
                         Some(it)
                     } else {
@@ -346,7 +346,7 @@ impl Set {
                 members.binary_search(&key).ok()
             }
             // Equality of texts compares the lengths first.
-            (Key::Text(key), Self::Text(members)) if members.len() <= FEW => {
+            (Key::Text(key), Self::Text(members)) if members.len() <= MAX_LINEAR_SEARCH => {
                 members.iter().position(|member| member.as_ref() == key)
             }
             (Key::Text(key), Self::Text(members)) => {

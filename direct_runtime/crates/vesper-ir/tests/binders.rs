@@ -132,7 +132,7 @@ fn each_kind_has_its_type() {
 }
 
 #[test]
-fn values_are_what_the_kind_takes() {
+fn values_have_the_type_of_the_kind() {
     let records = || json!({"array": {"record": [{"name": "a", "type": "integer"}]}});
     let ordered = "is string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum, not record{a: integer}";
     let key = "is string, integer, boolean, bytes, date, timestamp or an enum, not record{a: integer}";
@@ -179,7 +179,7 @@ fn values_are_what_the_kind_takes() {
 }
 
 #[test]
-fn with_stands_where_it_must_and_has_its_type() {
+fn with_is_present_where_required_and_typed() {
     let xs = || json!({"array": "integer"});
     let mut without = of_items("sort_by");
     assert_eq!(
@@ -197,7 +197,7 @@ fn with_stands_where_it_must_and_has_its_type() {
         assert_eq!(
             found(xs(), changed, xs()),
             format!(
-                "expression 3: a `for` of kind `{kind}` has a `with`, which stands in `sort_by` and `fold` alone"
+                "expression 3: a `for` of kind `{kind}` has a `with`, which only `sort_by` and `fold` have"
             )
         );
     }
@@ -224,12 +224,12 @@ fn with_stands_where_it_must_and_has_its_type() {
     keyed = json!([keyed[0], keyed[1], {"local": 0}, {"for": {"kind": "group_by", "key": 1, "locals": [0], "over": 0, "value": 2}}]);
     assert_eq!(
         found(xs(), keyed, json!("integer")),
-        "expression 3: a `for` of kind `group_by` has a `key`, which stands in `map` alone"
+        "expression 3: a `for` of kind `group_by` has a `key`, which only `map` has"
     );
 }
 
 #[test]
-fn locals_are_as_many_as_the_kind_gives() {
+fn number_of_locals_follows_the_kind() {
     let xs = || json!({"array": "integer"});
     let map = || json!({"map": ["integer", "integer"]});
     let of = |over: Value, locals: Value| found(over, fold(locals, integer(), integer()), json!("integer"));
@@ -287,7 +287,7 @@ fn locals_are_as_many_as_the_kind_gives() {
 }
 
 #[test]
-fn with_sees_no_local_and_stands_after_over() {
+fn with_uses_no_local_and_follows_over() {
     let xs = || json!({"array": "integer"});
     for local in [0, 1] {
         assert_eq!(
@@ -329,7 +329,7 @@ fn with_sees_no_local_and_stands_after_over() {
     assert!(twice.contains("expression 1 is used twice"), "{twice}");
     turned[3]["for"]["with"] = json!(9);
     let past = found(xs(), turned.clone(), json!("integer"));
-    assert!(past.contains("does not stand before it"), "{past}");
+    assert!(past.contains("does not precede it"), "{past}");
     turned[3]["for"]["with"] = json!("0");
     let text = found(xs(), turned, json!("integer"));
     assert!(text.starts_with("byte "), "{text}");
@@ -392,7 +392,7 @@ fn operations_make_records_that_are_types_like_any_other() {
             json!("integer"),
         )
     };
-    assert!(enumerate(31).contains("the return gives array<record{index: integer"));
+    assert!(enumerate(31).contains("the return has array<record{index: integer"));
     assert!(enumerate(32).contains("a type nests more than 32 deep"));
     let group = found(
         nested(32),

@@ -158,7 +158,7 @@ fn computed_types_keep_the_same_rules() {
 }
 
 #[test]
-fn types_that_share_their_parts_cost_no_more_than_they_are_written() {
+fn types_with_shared_parts_are_cheap() {
     // Step n is a record of forty times step n - 1: as a tree, the last type would have 40^31 parts.
     let tower = |prefix: &str, expressions: &mut Vec<Value>, steps: &mut Vec<Value>| {
         expressions.push(json!({"literal": {"type": "integer", "value": 1}}));
@@ -310,7 +310,7 @@ fn locals_are_introduced_once_and_used_inside() {
 }
 
 #[test]
-fn comprehensions_go_through_collections_and_compute_what_they_may() {
+fn comprehensions_accept_collections_and_values_of_their_kind() {
     refuses_all(
         &[(
             "/expressions/5",
@@ -335,8 +335,8 @@ fn comprehensions_go_through_collections_and_compute_what_they_may() {
         ("exists", "the value of `exists` is boolean, not integer"),
         ("map", "has no `key`"),
         ("product", "`product` is not a kind of `for`"),
-        ("array", "the return gives array<integer> for output `total`"),
-        ("set", "the return gives set<integer> for output `total`"),
+        ("array", "the return has array<integer> for output `total`"),
+        ("set", "the return has set<integer> for output `total`"),
     ] {
         refuses("/expressions/8/for/kind", json!(kind), wants);
     }
@@ -366,7 +366,7 @@ fn comprehensions_go_through_collections_and_compute_what_they_may() {
     refuses(
         "/expressions/21/for/kind",
         json!("array"),
-        "has a `key`, which stands in `map` alone",
+        "has a `key`, which only `map` has",
     );
     refuses_all(
         &[(
@@ -391,7 +391,7 @@ fn comprehensions_go_through_collections_and_compute_what_they_may() {
             ("/expressions/21/for/key", json!(20)),
             ("/expressions/21/for/value", json!(19)),
         ],
-        "does not stand in program order",
+        "is not in program order",
     );
 }
 
@@ -427,7 +427,7 @@ fn arrays_and_records_have_exactly_their_types() {
     refuses(
         "/expressions/14/record/fields/1/name",
         json!("cost"),
-        "the return gives record{qty: integer, cost: decimal",
+        "the return has record{qty: integer, cost: decimal",
     );
     refuses(
         "/expressions/3/call/of",

@@ -61,7 +61,7 @@ fn text_is_read_and_written_in_plain_notation() {
 }
 
 #[test]
-fn what_is_not_decimal_text_is_malformed() {
+fn text_outside_the_grammar_is_malformed() {
     let cases = [
         "",
         " ",

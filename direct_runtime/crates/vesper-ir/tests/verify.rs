@@ -134,7 +134,7 @@ fn names_are_distinct_and_well_spelled() {
 }
 
 #[test]
-fn references_name_what_exists_and_may_be_seen() {
+fn references_name_declarations_in_scope() {
     refuses(
         "/expressions/0",
         json!({"input": "rate"}),
@@ -340,7 +340,7 @@ fn the_body_ends_with_its_one_return_of_every_output() {
     refuses(
         "/outputs/success/1/type",
         json!("integer"),
-        "the return gives boolean for output `is_big`, which is integer",
+        "the return has boolean for output `is_big`, which is integer",
     );
     refuses(
         "/body/1",
@@ -354,12 +354,12 @@ fn expressions_are_a_table_in_program_order_and_used_once() {
     refuses(
         "/expressions/4",
         json!({"or": [2, 4]}),
-        "expression 4: its operand 4 does not stand before it",
+        "expression 4: its operand 4 does not precede it",
     );
     refuses(
         "/expressions/4",
         json!({"or": [2, 9]}),
-        "expression 4: its operand 9 does not stand before it",
+        "expression 4: its operand 9 does not precede it",
     );
     refuses(
         "/expressions/4",
@@ -371,15 +371,11 @@ fn expressions_are_a_table_in_program_order_and_used_once() {
         json!({"literal": {"type": "boolean", "value": true}}),
         "expression 2 is not used",
     );
-    refuses(
-        "/expressions/4",
-        json!({"or": [3, 2]}),
-        "does not stand in program order",
-    );
+    refuses("/expressions/4", json!({"or": [3, 2]}), "is not in program order");
     refuses(
         "/expressions/12/if",
         json!({"condition": 7, "then": 11, "else": 10}),
-        "does not stand in program order",
+        "is not in program order",
     );
     refuses("/constraints/0/holds", json!(99), "the table ends before it");
     refuses("/constraints/0/holds", json!(-1), "-1 is not the index");
@@ -388,7 +384,7 @@ fn expressions_are_a_table_in_program_order_and_used_once() {
     let mut swapped = semantics();
     swapped["constraints"][0]["holds"] = json!(16);
     swapped["postconditions"][0]["holds"] = json!(4);
-    assert!(refusal(&document(&swapped)).contains("does not stand in program order"));
+    assert!(refusal(&document(&swapped)).contains("is not in program order"));
 }
 
 #[test]

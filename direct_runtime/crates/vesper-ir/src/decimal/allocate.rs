@@ -44,7 +44,7 @@ pub fn allocate(total: &Decimal, weights: &[&Decimal]) -> Result<Vec<Decimal>, A
             _ => shared.part(weight),
         };
         left_over -= &part.units;
-        parts.push(shared.made(part.units.clone()));
+        parts.push(shared.to_decimal(part.units.clone()));
         cuts.push(part.cut);
         last = Some((weight, part));
     }
@@ -52,7 +52,7 @@ pub fn allocate(total: &Decimal, weights: &[&Decimal]) -> Result<Vec<Decimal>, A
     let left_over = usize::try_from(&left_over).unwrap_or(0);
     for place in shared.first_in_line(weights, &cuts, left_over) {
         if let Some(part) = parts.get_mut(place) {
-            *part = shared.made(part.magnitude() + 1_u8);
+            *part = shared.to_decimal(part.magnitude() + 1_u8);
         }
     }
     Ok(parts)
@@ -108,7 +108,7 @@ impl Shared {
     }
 
     /// Creates a part. No part is larger than the total, so the limits hold.
-    fn made(&self, units: BigUint) -> Decimal {
+    fn to_decimal(&self, units: BigUint) -> Decimal {
         let made = Decimal::from_magnitude(self.is_negative, units, self.places);
         made.unwrap_or_else(|OverLimit| Decimal::from(0))
     }

@@ -2,14 +2,14 @@
 
 use num_bigint::BigUint;
 
-use super::quotient::{DivideError, PRECISION, exact, quotient, rounded, to_precision, written_out};
+use super::quotient::{DivideError, PRECISION, exact, quotient, round_to_precision, to_precision, write_out};
 use super::round::{digits, least_digits, ten_to, trailing_zeros};
 use super::{Decimal, OverLimit};
 
 /// Maximum number of digits of a power before it is rounded.
-const POWER_DIGITS: u64 = 1_000_000;
+const MAX_POWER_DIGITS: u64 = 1_000_000;
 /// Bound of the decimal exponent: every non-zero decimal is between 10^-1003 and 10^1003.
-const LARGEST: f64 = 1_003.0;
+const MAX_EXPONENT: f64 = 1_003.0;
 
 impl Decimal {
     /// Returns the power, exact or rounded once to 34 significant digits, half to even. A negative exponent divides 1
@@ -26,7 +26,7 @@ impl Decimal {
         }
         let own = self.magnitude();
         let times = exponent.unsigned_abs();
-        if times.saturating_mul(u64::from(digits(&own))) > POWER_DIGITS {
+        if times.saturating_mul(u64::from(digits(&own))) > MAX_POWER_DIGITS {
             return Err(DivideError::OverLimit);
         }
         // At most a million from here on.
@@ -44,7 +44,7 @@ impl Decimal {
         let zeros = i64::from(times) * i64::from(zeros);
         let point = i32::try_from(scale - zeros).map_err(|_| DivideError::OverLimit)?;
         let size = lg(&base) * f64::from(times) - f64::from(point);
-        if size.abs() > LARGEST {
+        if size.abs() > MAX_EXPONENT {
             return Err(DivideError::OverLimit);
         }
         let power = base.pow(times);
@@ -63,7 +63,7 @@ fn positive(is_negative: bool, power: BigUint, zeros: i64, scale: i64) -> Result
         let room = i64::from(PRECISION) - i64::from(digits(&power));
         if zeros <= room {
             let power = power * ten_to(u32::try_from(zeros).map_err(|_| OverLimit)?);
-            return written_out(is_negative, power, scale);
+            return write_out(is_negative, power, scale);
         }
         // Too many zeros: as many are kept as 34 digits permit.
         return exact(is_negative, power, scale - zeros, scale);
@@ -71,7 +71,7 @@ fn positive(is_negative: bool, power: BigUint, zeros: i64, scale: i64) -> Result
     let cut = least.saturating_sub(PRECISION);
     let power = to_precision(&power, &ten_to(cut));
     let scale = scale - zeros - i64::from(cut) - i64::from(power.dropped);
-    rounded(is_negative, power.whole, power.rest, scale, 0)
+    round_to_precision(is_negative, power.whole, power.rest, scale, 0)
 }
 
 /// Returns the decimal logarithm to about nine digits. INVARIANT: the magnitude is not zero.

@@ -84,7 +84,7 @@ pub(super) fn quotient(
         to_precision(dividend, &(divisor * power))
     };
     let scale = scale + shift - i64::from(found.dropped);
-    rounded(is_negative, found.whole, found.rest, scale, least_scale)
+    round_to_precision(is_negative, found.whole, found.rest, scale, least_scale)
 }
 
 /// Quotient cut to 34 digits.
@@ -109,7 +109,7 @@ pub(super) fn to_precision(dividend: &BigUint, divisor: &BigUint) -> Cut {
 }
 
 /// Rounds `whole * 10^-scale` with a remainder. INVARIANT: `whole` has 34 digits.
-pub(super) fn rounded(
+pub(super) fn round_to_precision(
     is_negative: bool,
     whole: BigUint,
     rest: Rest,
@@ -123,9 +123,9 @@ pub(super) fn rounded(
     let whole = if goes_up { whole + 1_u8 } else { whole };
     if digits(&whole) > PRECISION {
         // Rounding up all nines adds a digit, and the result ends with a zero.
-        return written_out(is_negative, whole / 10_u8, scale - 1);
+        return write_out(is_negative, whole / 10_u8, scale - 1);
     }
-    written_out(is_negative, whole, scale)
+    write_out(is_negative, whole, scale)
 }
 
 /// Returns `whole * 10^-scale` exactly, at the smallest scale that is at least `least_scale`. Zeros that would exceed
@@ -146,11 +146,11 @@ pub(super) fn exact(
     } else {
         wanted
     };
-    written_out(is_negative, with_zeros(shortest, wanted - smallest)?, wanted)
+    write_out(is_negative, with_zeros(shortest, wanted - smallest)?, wanted)
 }
 
 /// Returns `whole * 10^-scale`; a negative scale is written with zeros.
-pub(super) fn written_out(is_negative: bool, whole: BigUint, scale: i64) -> Result<Decimal, OverLimit> {
+pub(super) fn write_out(is_negative: bool, whole: BigUint, scale: i64) -> Result<Decimal, OverLimit> {
     if scale < 0 {
         return Decimal::from_magnitude(is_negative, with_zeros(whole, -scale)?, 0);
     }

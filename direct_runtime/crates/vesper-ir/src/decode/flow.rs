@@ -64,7 +64,7 @@ fn statement(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, 
             Ok(Statement::Require { holds })
         },
         "branch" => branch,
-        "loop" => repeated,
+        "loop" => loop_statement,
         "request" => request,
         "call" => call,
         _ => {
@@ -116,7 +116,7 @@ fn branch(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Rej
     }))
 }
 
-fn repeated(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Rejected> {
+fn loop_statement(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Rejected> {
     let body = reader.field("body", |reader| block(reader, budget))?;
     let collect = reader.optional_field("collect", index)?;
     let handlers = handlers(reader, budget)?;

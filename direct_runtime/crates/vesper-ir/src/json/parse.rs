@@ -100,7 +100,7 @@ impl<B: Build> Parser<'_, B> {
         Some(())
     }
 
-    fn white_space(&mut self) {
+    fn skip_white_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
@@ -109,32 +109,32 @@ impl<B: Build> Parser<'_, B> {
     fn document(&mut self) -> Option<B> {
         loop {
             // Start of a value: opens brackets until a value is complete.
-            self.white_space();
+            self.skip_white_space();
             let mut value = match self.peek()? {
                 b'[' => {
                     self.at += 1;
-                    self.white_space();
+                    self.skip_white_space();
                     if self.take(b']').is_none() {
                         self.open.push(Open::Array(Vec::new()));
                         continue;
                     }
-                    self.closed(B::array(Vec::new()), 1)
+                    self.check_limits(B::array(Vec::new()), 1)
                 }
                 b'{' => {
                     self.at += 1;
-                    self.white_space();
+                    self.skip_white_space();
                     if self.take(b'}').is_none() {
                         let key = self.key()?;
                         self.open.push(Open::Object(Vec::new(), key));
                         continue;
                     }
-                    self.closed(B::object(Vec::new())?, 1)
+                    self.check_limits(B::object(Vec::new())?, 1)
                 }
                 _ => self.scalar()?,
             };
             // Adds the value to the innermost open collection, which this may complete.
             loop {
-                self.white_space();
+                self.skip_white_space();
                 match self.open.pop() {
                     None if self.at == self.text.len() => return Some(value),
                     None => return None,
@@ -146,19 +146,19 @@ impl<B: Build> Parser<'_, B> {
                         }
                         self.take(b']')?;
                         let length = items.len();
-                        value = self.closed(B::array(items), length);
+                        value = self.check_limits(B::array(items), length);
                     }
                     Some(Open::Object(mut entries, key)) => {
                         entries.push((key, value));
                         if self.take(b',').is_some() {
-                            self.white_space();
+                            self.skip_white_space();
                             let key = self.key()?;
                             self.open.push(Open::Object(entries, key));
                             break;
                         }
                         self.take(b'}')?;
                         let length = entries.len();
-                        value = self.closed(B::object(entries)?, length);
+                        value = self.check_limits(B::object(entries)?, length);
                     }
                 }
             }
@@ -166,7 +166,7 @@ impl<B: Build> Parser<'_, B> {
     }
 
     /// Returns a complete collection, or null after recording that it exceeds a limit.
-    fn closed(&mut self, value: B, length: usize) -> B {
+    fn check_limits(&mut self, value: B, length: usize) -> B {
         // Each open collection encloses this one.
         if self.open.len() < MAX_DEPTH && length <= ITEMS {
             return value;
@@ -177,7 +177,7 @@ impl<B: Build> Parser<'_, B> {
 
     fn key(&mut self) -> Option<Arc<str>> {
         let key = self.string()?;
-        self.white_space();
+        self.skip_white_space();
         self.take(b':')?;
         Some(key)
     }

@@ -5,8 +5,8 @@
 //!
 //! Code points that no part of the pattern distinguishes share one symbol; the end of the text is a symbol of its own.
 //! A state is the set of instructions at which threads wait before anchors are evaluated, since an anchor also depends
-//! on the next symbol. A table has at most [`CELLS`] entries and [`PLACES`] waiting threads; beyond them the matcher is
-//! used.
+//! on the next symbol. A table has at most [`MAX_CELLS`] entries and [`MAX_WAITING`] waiting threads; beyond them the
+//! matcher is used.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -15,16 +15,16 @@ use super::compile::{Instruction, Program};
 use super::{Anchor, Class, is_word};
 
 /// Maximum number of entries in a table.
-const CELLS: usize = 1 << 16;
+const MAX_CELLS: usize = 1 << 16;
 /// Maximum number of waiting threads in all states together; one state may have every instruction.
-const PLACES: usize = 1 << 18;
+const MAX_WAITING: usize = 1 << 18;
 /// Maximum number of membership tests for computing the symbols.
-const QUESTIONS: usize = 1 << 18;
+const MAX_TESTS: usize = 1 << 18;
 
 /// Entries that are not states.
 const UNKNOWN: u32 = u32::MAX;
 const FOUND: u32 = u32::MAX - 1;
-const NOWHERE: u32 = u32::MAX - 2;
+const DEAD: u32 = u32::MAX - 2;
 
 /// Lazily filled table of a program.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Automaton {
 struct Symbols {
     ascii: [u16; 128],
     /// First code point of each range with its symbol, in order.
-    stretches: Vec<(u32, u16)>,
+    ranges: Vec<(u32, u16)>,
     /// One code point of each symbol. `None` is the last symbol, the end of the text.
     examples: Vec<Option<char>>,
 }
@@ -118,7 +118,7 @@ impl Automaton {
             };
             match next {
                 FOUND => return Some(true),
-                NOWHERE => return Some(false),
+                DEAD => return Some(false),
                 next => state = next,
             }
         }
@@ -134,13 +134,13 @@ impl Table {
         let next = self.states.get(state as usize)?.next(program, after);
         let number = match next {
             Next::Found => FOUND,
-            Next::Nowhere => NOWHERE,
+            Next::Nowhere => DEAD,
             Next::State(next) => {
                 if let Some(known) = self.numbers.get(&next) {
                     *known
                 } else {
                     let held = self.held + next.places.len();
-                    if self.cells.len() + width > CELLS || held > PLACES {
+                    if self.cells.len() + width > MAX_CELLS || held > MAX_WAITING {
                         return None;
                     }
                     self.held = held;
@@ -198,7 +198,7 @@ impl State {
         if after.is_none() || places.is_empty() && program.starts.is_anchored {
             return Next::Nowhere;
         }
-        let is_word = asks_for_words(program) && is_word(after);
+        let is_word = has_word_anchors(program) && is_word(after);
         Next::State(Self {
             places: places.into_iter().collect(),
             before: if is_word { Before::Word } else { Before::Other },
@@ -206,7 +206,7 @@ impl State {
     }
 }
 
-fn asks_for_words(program: &Program) -> bool {
+fn has_word_anchors(program: &Program) -> bool {
     let is_about_words = |instruction: &Instruction| {
         matches!(
             instruction,
@@ -234,8 +234,8 @@ impl Symbols {
         for (first, last) in program.classes.iter().flat_map(Class::ranges) {
             begins.extend([*first, *last + 1]);
         }
-        let asks_for_words = asks_for_words(program);
-        if asks_for_words {
+        let tracks_words = has_word_anchors(program);
+        if tracks_words {
             let words = ['0', '9', 'A', 'Z', '_', '_', 'a', 'z'].map(u32::from);
             begins.extend(
                 words
@@ -247,13 +247,13 @@ impl Symbols {
         if begins
             .len()
             .saturating_mul(chars.len() + program.classes.len() + 1)
-            > QUESTIONS
+            > MAX_TESTS
         {
             return None;
         }
         let mut numbers: HashMap<Vec<bool>, u16> = HashMap::new();
         let mut examples = Vec::new();
-        let mut stretches = Vec::with_capacity(begins.len());
+        let mut ranges = Vec::with_capacity(begins.len());
         for begin in begins {
             // No text contains surrogates. A range that starts with one continues after them or is dropped.
             let Some(example) = char::from_u32(begin).or((begin <= 0xdfff).then_some('\u{e000}')) else {
@@ -261,25 +261,23 @@ impl Symbols {
             };
             let answers = chars.iter().map(|char| *char == example);
             let answers = answers.chain(program.classes.iter().map(|class| class.contains(example)));
-            let answers: Vec<bool> = answers
-                .chain([asks_for_words && is_word(Some(example))])
-                .collect();
+            let answers: Vec<bool> = answers.chain([tracks_words && is_word(Some(example))]).collect();
             let next = u16::try_from(examples.len()).ok()?;
             let number = *numbers.entry(answers).or_insert(next);
             if number == next {
                 examples.push(Some(example));
             }
-            stretches.push((begin, number));
+            ranges.push((begin, number));
         }
         examples.push(None);
         let mut symbols = Self {
             ascii: [0; 128],
-            stretches,
+            ranges,
             examples,
         };
         let mut ascii = [0; 128];
         for (symbol, char) in ascii.iter_mut().zip('\0'..) {
-            *symbol = symbols.in_stretches(char);
+            *symbol = symbols.find_in_ranges(char);
         }
         symbols.ascii = ascii;
         Some(symbols)
@@ -289,15 +287,15 @@ impl Symbols {
     fn of(&self, char: char) -> u16 {
         match self.ascii.get(u32::from(char) as usize) {
             Some(symbol) => *symbol,
-            None => self.in_stretches(char),
+            None => self.find_in_ranges(char),
         }
     }
 
-    fn in_stretches(&self, char: char) -> u16 {
+    fn find_in_ranges(&self, char: char) -> u16 {
         let place = self
-            .stretches
+            .ranges
             .partition_point(|(first, _)| *first <= u32::from(char));
-        let stretch = place.checked_sub(1).and_then(|place| self.stretches.get(place));
+        let stretch = place.checked_sub(1).and_then(|place| self.ranges.get(place));
         stretch.map_or(0, |(_, symbol)| *symbol)
     }
 }

@@ -32,7 +32,7 @@ impl Class {
     }
 
     /// Returns true when a member is not ASCII.
-    pub fn goes_beyond_ascii(&self) -> bool {
+    pub fn has_non_ascii(&self) -> bool {
         self.ranges.last().is_some_and(|(_, last)| *last >= 128)
     }
 }
@@ -62,7 +62,7 @@ impl Ranges {
     }
 
     /// Sorts the ranges and merges those that touch.
-    fn joined(mut self) -> Vec<(u32, u32)> {
+    fn merge(mut self) -> Vec<(u32, u32)> {
         self.0.sort_unstable();
         let mut result: Vec<(u32, u32)> = Vec::with_capacity(self.0.len());
         for (first, last) in self.0 {
@@ -75,10 +75,10 @@ impl Ranges {
     }
 
     /// Returns the complement.
-    pub(super) fn negated(self) -> Self {
+    pub(super) fn complement(self) -> Self {
         let mut result = Vec::new();
         let mut start = 0;
-        for (first, last) in self.joined() {
+        for (first, last) in self.merge() {
             if start < first {
                 result.push((start, first - 1));
             }
@@ -91,14 +91,14 @@ impl Ranges {
     }
 
     /// Returns all code points with the same folding as a member.
-    pub(super) fn folded(self) -> Self {
-        let ranges = self.joined();
+    pub(super) fn fold_case(self) -> Self {
+        let ranges = self.merge();
         let has = |ranges: &[(u32, u32)], char: char| is_within(ranges, u32::from(char));
         // Foldings of the members; code points that fold to themselves are present already.
         let targets = foldings().iter().filter(|(_, from)| has(&ranges, *from));
         let mut result = Self(targets.map(|(to, _)| (u32::from(*to), u32::from(*to))).collect());
         result.0.extend(ranges);
-        let ranges = result.joined();
+        let ranges = result.merge();
         let sources = foldings().iter().filter(|(to, _)| has(&ranges, *to));
         let mut result = Self(
             sources
@@ -121,7 +121,7 @@ impl Ranges {
     }
 
     pub(super) fn into_class(self) -> Class {
-        let ranges = self.joined();
+        let ranges = self.merge();
         let ascii = (0..128).filter(|code| is_within(&ranges, *code));
         Class {
             ascii: ascii.fold(0, |bits, code| bits | 1 << code),

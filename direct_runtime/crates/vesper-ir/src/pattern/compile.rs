@@ -221,7 +221,7 @@ fn starts(program: &Program) -> Starts {
                 found.is_anchored &= is_anchored;
                 if let Some(class) = program.classes.get(number as usize) {
                     found.ascii |= class.ascii();
-                    found.beyond_ascii |= class.goes_beyond_ascii();
+                    found.beyond_ascii |= class.has_non_ascii();
                 }
             }
             Instruction::Match => {

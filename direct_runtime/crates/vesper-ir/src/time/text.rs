@@ -7,7 +7,7 @@ use super::{Civil, DAY, SECOND, TimeError, duration, split_timestamp, timestamp}
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 /// Saturation value of a number. It exceeds every limit, and sums of a few do not overflow 128 bits.
-const MANY: i128 = 1_000_000_000_000_000_000_000_000;
+const SATURATED: i128 = 1_000_000_000_000_000_000_000_000;
 
 type Parsed<T> = Result<T, TimeError>;
 
@@ -34,15 +34,15 @@ impl<'a> Rest<'a> {
     }
 
     /// Consumes bytes while the predicate holds.
-    fn while_true(&mut self, is_so: impl Fn(&u8) -> bool) -> &'a [u8] {
-        let length = self.0.iter().take_while(|byte| is_so(byte)).count();
+    fn take_while(&mut self, predicate: impl Fn(&u8) -> bool) -> &'a [u8] {
+        let length = self.0.iter().take_while(|byte| predicate(byte)).count();
         let (taken, rest) = self.0.split_at_checked(length).unwrap_or((self.0, &[]));
         self.0 = rest;
         taken
     }
 
     fn digits(&mut self) -> &'a [u8] {
-        self.while_true(u8::is_ascii_digit)
+        self.take_while(u8::is_ascii_digit)
     }
 
     /// Reads a number of exactly this many digits.
@@ -172,14 +172,14 @@ fn parts(rest: &mut Rest<'_>, units: &[(&[u8], i64)]) -> Parsed<Option<i128>> {
     while rest.peek().is_some_and(|byte| byte.is_ascii_digit()) {
         let number = rest.digits().iter().fold(0_i128, |sum, digit| {
             // Saturates, because a number may have any count of digits.
-            (sum * 10 + i128::from(digit - b'0')).min(MANY)
+            (sum * 10 + i128::from(digit - b'0')).min(SATURATED)
         });
         let fraction = match rest.one_of(b".") {
             None => None,
             Some(_) => Some(rest.fraction(6)?),
         };
         // Reads all letters, so that `ms` is not `m` with a rest. `T` starts the next part.
-        let name = rest.while_true(|byte| byte.is_ascii_alphabetic() && *byte != b'T');
+        let name = rest.take_while(|byte| byte.is_ascii_alphabetic() && *byte != b'T');
         let (_, unit) = left.find(|(unit, _)| *unit == name).ok_or(TimeError::Malformed)?;
         if fraction.is_some() && *unit != SECOND {
             return Err(TimeError::Malformed);

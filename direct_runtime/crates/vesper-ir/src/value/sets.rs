@@ -29,7 +29,7 @@ const DIFFERENCE: Kept = Kept {
     only_right: false,
 };
 
-fn combined<T: Ord + Clone>(left: &[T], right: &[T], kept: Kept) -> Vec<T> {
+fn combine_slices<T: Ord + Clone>(left: &[T], right: &[T], kept: Kept) -> Vec<T> {
     let mut result = Vec::new();
     let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
     loop {
@@ -104,13 +104,15 @@ impl Set {
 
     fn combine(&self, other: &Self, kept: Kept) -> Self {
         match (self, other) {
-            (Self::Boolean(left), Self::Boolean(right)) => Self::Boolean(combined(left, right, kept)),
-            (Self::Integer(left), Self::Integer(right)) => Self::Integer(combined(left, right, kept)),
-            (Self::Text(left), Self::Text(right)) => Self::Text(combined(left, right, kept)),
-            (Self::Bytes(left), Self::Bytes(right)) => Self::Bytes(combined(left, right, kept)),
-            (Self::Timestamp(left), Self::Timestamp(right)) => Self::Timestamp(combined(left, right, kept)),
-            (Self::Date(left), Self::Date(right)) => Self::Date(combined(left, right, kept)),
-            (Self::Member(left), Self::Member(right)) => Self::Member(combined(left, right, kept)),
+            (Self::Boolean(left), Self::Boolean(right)) => Self::Boolean(combine_slices(left, right, kept)),
+            (Self::Integer(left), Self::Integer(right)) => Self::Integer(combine_slices(left, right, kept)),
+            (Self::Text(left), Self::Text(right)) => Self::Text(combine_slices(left, right, kept)),
+            (Self::Bytes(left), Self::Bytes(right)) => Self::Bytes(combine_slices(left, right, kept)),
+            (Self::Timestamp(left), Self::Timestamp(right)) => {
+                Self::Timestamp(combine_slices(left, right, kept))
+            }
+            (Self::Date(left), Self::Date(right)) => Self::Date(combine_slices(left, right, kept)),
+            (Self::Member(left), Self::Member(right)) => Self::Member(combine_slices(left, right, kept)),
             // One set is empty, and its kind may differ.
             _ if self.is_empty() && kept.only_right => other.clone(),
             _ if other.is_empty() && kept.only_left => self.clone(),
@@ -143,7 +145,7 @@ impl Set {
     }
 
     /// Returns the set with this member added, and its index. Returns `None` if the set contains it already.
-    fn inserted(&self, key: Key<'_>) -> Option<(Self, usize)> {
+    fn insert_new(&self, key: Key<'_>) -> Option<(Self, usize)> {
         let place = match (key, self) {
             (Key::Boolean(key), Self::Boolean(members)) => members.binary_search(&key).err()?,
             (Key::Integer(key), Self::Integer(members)) | (Key::Timestamp(key), Self::Timestamp(members)) => {
@@ -196,7 +198,7 @@ impl Set {
     /// Returns the set with this member added.
     #[must_use]
     pub fn put(&self, key: Key<'_>) -> Self {
-        self.inserted(key).map_or_else(|| self.clone(), |(set, _)| set)
+        self.insert_new(key).map_or_else(|| self.clone(), |(set, _)| set)
     }
 
     /// Returns the set without this member.
@@ -221,7 +223,7 @@ impl Map {
     /// Returns the map with this key set to the value.
     #[must_use]
     pub fn put(&self, key: Key<'_>, value: Value) -> Self {
-        if let Some((keys, place)) = self.keys.inserted(key) {
+        if let Some((keys, place)) = self.keys.insert_new(key) {
             let values = if keys.len() > 1 {
                 let (before, after) = self.values.split_at_checked(place).unwrap_or((&self.values, &[]));
                 let new = std::iter::once(value);

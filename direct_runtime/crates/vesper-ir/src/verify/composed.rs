@@ -35,7 +35,7 @@ impl Typing<'_> {
         let value = self.operand(parts.value)?.clone();
         if parts.key.is_some() && parts.kind != ForKind::Map {
             return Err(format!(
-                "a `for` of kind `{kind}` has a `key`, which stands in `map` alone"
+                "a `for` of kind `{kind}` has a `key`, which only `map` has"
             ));
         }
         let wants = |bound: Bound| {

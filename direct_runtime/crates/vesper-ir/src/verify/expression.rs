@@ -148,7 +148,7 @@ impl<'a> Typing<'a> {
             RawExpression::Now(ty) => self.now(&ty, scope),
             RawExpression::Result(ty) if scope == Scope::Result => Ok((ty, ExpressionKind::Result)),
             RawExpression::Result(_) => {
-                Err("`result` stands only where a request or a call names it".to_owned())
+                Err("`result` is permitted only as the result of a request or a call".to_owned())
             }
             RawExpression::Call { op, args, of } => self.call(&op, args, of),
             RawExpression::If {
@@ -229,7 +229,7 @@ impl<'a> Typing<'a> {
 
     fn now(&mut self, ty: &Type, scope: Scope) -> Resolved {
         if scope == Scope::Constraint {
-            return Err("`now` does not stand in constraints".to_owned());
+            return Err("`now` is not permitted in constraints".to_owned());
         }
         if *ty != Type::Timestamp {
             return Err(format!("`now` is a timestamp, not {ty}"));
@@ -240,7 +240,7 @@ impl<'a> Typing<'a> {
 
     pub(super) fn operand(&self, index: ExpressionIndex) -> Result<&Type, String> {
         self.type_of(index)
-            .ok_or_else(|| format!("its operand {index} does not stand before it"))
+            .ok_or_else(|| format!("its operand {index} does not precede it"))
     }
 
     pub(super) fn wants_boolean(&self, what: &str, index: ExpressionIndex) -> Result<(), String> {

@@ -198,7 +198,7 @@ impl<'a> Flow<'a> {
         for (number, statement) in block.iter().enumerate() {
             if number + 1 < block.len() && statement.leaves() {
                 return Err(Rejected(format!(
-                    "statement {} stands after one that leaves its block",
+                    "statement {} follows one that leaves its block",
                     number + 1
                 )));
             }
@@ -223,7 +223,7 @@ impl<'a> Flow<'a> {
                 }
                 Statement::Raise { error } => self.values("raise", "error field", error, self.errors)?,
                 Statement::Require { holds } => {
-                    self.boolean(*holds, || "what a `require` wants to hold".to_owned())?;
+                    self.boolean(*holds, || "the condition of `require`".to_owned())?;
                 }
                 _ => {}
             }
@@ -233,7 +233,7 @@ impl<'a> Flow<'a> {
         let ty = match statement {
             Statement::Step { value, .. } => Some(self.root(*value, Scope::Body)?),
             Statement::Branch(branch) => self.branch(branch)?,
-            Statement::Loop(repeated) => Some(self.repeated(repeated)?),
+            Statement::Loop(repeated) => Some(self.loop_statement(repeated)?),
             Statement::Request(request) => Some(self.request(request)?),
             Statement::Call(call) => Some(self.call(call)?),
             _ => None,
@@ -261,7 +261,7 @@ impl<'a> Flow<'a> {
         }
         if given.len() != declared.len() {
             return Err(Rejected(format!(
-                "the {statement} gives {} values for {} {what}s",
+                "the {statement} has {} values for {} {what}s",
                 given.len(),
                 declared.len()
             )));
@@ -269,14 +269,14 @@ impl<'a> Flow<'a> {
         for ((name, value), declared) in given.iter().zip(declared) {
             if *name != declared.name {
                 return Err(Rejected(format!(
-                    "the {statement} gives `{name}` where {what} `{}` is next in declared order",
+                    "the {statement} has `{name}` where {what} `{}` is next in declared order",
                     declared.name
                 )));
             }
             let found = self.root(*value, Scope::Body)?;
             if found != declared.ty {
                 return Err(Rejected(format!(
-                    "the {statement} gives {found} for {what} `{name}`, which is {}",
+                    "the {statement} has {found} for {what} `{name}`, which is {}",
                     declared.ty
                 )));
             }
@@ -293,14 +293,17 @@ impl<'a> Flow<'a> {
             }
             for code in &handler.codes {
                 if !codes.insert(code) {
-                    return Err(refuse(format!("the code `{}` stands twice", code.escape_debug())));
+                    return Err(refuse(format!(
+                        "the code `{}` is given twice",
+                        code.escape_debug()
+                    )));
                 }
             }
             let shown = self.block(&handler.body)?;
             if let Some(value) = handler.value {
                 let found = self.root(value, Scope::Body)?;
                 if leaves(&handler.body) {
-                    return Err(refuse("its body leaves, and yet it has a value".to_owned()));
+                    return Err(refuse("its body leaves, but it has a value".to_owned()));
                 }
                 match ty {
                     Some(ty) if *ty == found => {}
@@ -366,7 +369,7 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
-    fn repeated(&mut self, repeated: &Loop) -> Result<Type, Rejected> {
+    fn loop_statement(&mut self, repeated: &Loop) -> Result<Type, Rejected> {
         let refuse = |what: String| Rejected(format!("loop `{}`: {what}", repeated.name));
         if repeated.over.is_none() && repeated.condition.is_none() {
             return Err(refuse("it has neither `over` nor `while`".to_owned()));

@@ -170,7 +170,7 @@ impl Locals {
                 let over = if parts.with.is_some() {
                     let over = usize::try_from(parts.over).ok().and_then(|place| done.get(place));
                     &over
-                        .ok_or_else(|| refuse("its `over` does not stand before it".to_owned()))?
+                        .ok_or_else(|| refuse("its `over` does not precede it".to_owned()))?
                         .ty
                 } else {
                     ty
@@ -213,7 +213,7 @@ fn check_with(parts: &For) -> Result<(), String> {
         (ForKind::SortBy | ForKind::Fold, None) => Err(format!("a `for` of kind `{kind}` has no `with`")),
         (ForKind::SortBy | ForKind::Fold, Some(_)) | (_, None) => Ok(()),
         (_, Some(_)) => Err(format!(
-            "a `for` of kind `{kind}` has a `with`, which stands in `sort_by` and `fold` alone"
+            "a `for` of kind `{kind}` has a `with`, which only `sort_by` and `fold` have"
         )),
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn cast(json: &Json, ty: &Type) -> Option<Value> {
 fn from_text(text: &Arc<str>, ty: &Type) -> Option<Value> {
     match ty {
         Type::Decimal => Decimal::parse(text).ok().map(Value::Decimal),
-        Type::Float => float::named(text).map(Value::Float),
+        Type::Float => float::parse_named(text).map(Value::Float),
         Type::Text => Some(Value::Text(Arc::clone(text))),
         Type::Bytes => {
             let bytes = base64::parse(text).filter(|bytes| bytes.len() <= BYTES_LENGTH)?;
