@@ -10,7 +10,7 @@ use vesper_ir::{ArrayKernels, ErrorCode, Set, SortOrder, Value};
 use crate::{Native, count, pair, within_items};
 
 /// Clamps a position or a count to the length. A negative one fails.
-fn up_to_end(position: i64, length: usize) -> Result<usize, ErrorCode> {
+fn clamp_position(position: i64, length: usize) -> Result<usize, ErrorCode> {
     if position < 0 {
         return Err(ErrorCode::InvalidArgument);
     }
@@ -22,7 +22,7 @@ fn items(values: &[Value], start: usize, end: usize) -> Arc<[Value]> {
 }
 
 /// Returns the first of the smallest or largest items, by `side`.
-fn furthest(values: &[Value], side: Ordering) -> Result<Value, ErrorCode> {
+fn extreme(values: &[Value], side: Ordering) -> Result<Value, ErrorCode> {
     let mut items = values.iter();
     let first = items.next().ok_or(ErrorCode::EmptyCollection)?;
     // SEMANTICS: Rust's `max` returns the last of equal items; here an equal item never replaces an earlier one.
@@ -111,15 +111,18 @@ impl ArrayKernels for Native {
     }
 
     fn array_take(&self, values: &[Value], count: i64) -> Result<Arc<[Value]>, ErrorCode> {
-        Ok(items(values, 0, up_to_end(count, values.len())?))
+        Ok(items(values, 0, clamp_position(count, values.len())?))
     }
 
     fn array_drop(&self, values: &[Value], count: i64) -> Result<Arc<[Value]>, ErrorCode> {
-        Ok(items(values, up_to_end(count, values.len())?, values.len()))
+        Ok(items(values, clamp_position(count, values.len())?, values.len()))
     }
 
     fn array_slice(&self, values: &[Value], start: i64, end: i64) -> Result<Arc<[Value]>, ErrorCode> {
-        let (start, end) = (up_to_end(start, values.len())?, up_to_end(end, values.len())?);
+        let (start, end) = (
+            clamp_position(start, values.len())?,
+            clamp_position(end, values.len())?,
+        );
         Ok(items(values, start, end))
     }
 
@@ -200,11 +203,11 @@ impl ArrayKernels for Native {
     }
 
     fn array_min(&self, values: &[Value]) -> Result<Value, ErrorCode> {
-        furthest(values, Ordering::Less)
+        extreme(values, Ordering::Less)
     }
 
     fn array_max(&self, values: &[Value]) -> Result<Value, ErrorCode> {
-        furthest(values, Ordering::Greater)
+        extreme(values, Ordering::Greater)
     }
 
     fn array_range(&self, start: i64, end: i64, step: i64) -> Result<Arc<[Value]>, ErrorCode> {

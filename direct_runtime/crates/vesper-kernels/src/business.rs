@@ -71,11 +71,11 @@ impl Business {
 }
 
 /// Returns the first day of a range for which a monotone predicate becomes true.
-pub(crate) fn first_day(from: i32, to: i32, is_so: impl Fn(i32) -> bool) -> Option<i32> {
+pub(crate) fn first_day(from: i32, to: i32, predicate: impl Fn(i32) -> bool) -> Option<i32> {
     let (mut low, mut high) = (from, to + 1);
     while low < high {
         let middle = low + (high - low) / 2;
-        if is_so(middle) {
+        if predicate(middle) {
             high = middle;
         } else {
             low = middle + 1;
@@ -85,8 +85,8 @@ pub(crate) fn first_day(from: i32, to: i32, is_so: impl Fn(i32) -> bool) -> Opti
 }
 
 /// Returns the last day of a range before a monotone predicate becomes false.
-pub(crate) fn last_day(from: i32, to: i32, is_so: impl Fn(i32) -> bool) -> Option<i32> {
+pub(crate) fn last_day(from: i32, to: i32, predicate: impl Fn(i32) -> bool) -> Option<i32> {
     // The first day for which the predicate is false follows the result.
-    let beyond = first_day(from, to, |day| !is_so(day)).unwrap_or(to + 1);
+    let beyond = first_day(from, to, |day| !predicate(day)).unwrap_or(to + 1);
     (beyond > from).then(|| beyond - 1)
 }

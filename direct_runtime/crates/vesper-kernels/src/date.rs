@@ -9,7 +9,7 @@ use crate::Native;
 use crate::business::{Business, first_day, is_day_off, last_day};
 
 /// Converts a count of days to a date. Fails outside the years 1 to 9999.
-fn checked(days: i64) -> Result<i32, ErrorCode> {
+fn date_in_range(days: i64) -> Result<i32, ErrorCode> {
     vesper_ir::time::date(days).map_err(|_| ErrorCode::TimeOverflow)
 }
 
@@ -106,7 +106,7 @@ impl DateKernels for Native {
     }
 
     fn date_add_days(&self, value: i32, count: i64) -> Result<i32, ErrorCode> {
-        checked(i64::from(value).saturating_add(count))
+        date_in_range(i64::from(value).saturating_add(count))
     }
 
     fn date_add_months(&self, value: i32, count: i64) -> Result<i32, ErrorCode> {

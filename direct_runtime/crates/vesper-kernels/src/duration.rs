@@ -14,13 +14,13 @@ const MILLISECOND: i64 = 1_000;
 const PLACES: u16 = 6;
 
 /// Converts microseconds to a duration. Fails beyond the limit.
-fn checked(microseconds: i128) -> Result<i64, ErrorCode> {
+fn duration_in_range(microseconds: i128) -> Result<i64, ErrorCode> {
     duration(microseconds).map_err(|_| ErrorCode::TimeOverflow)
 }
 
 /// Multiplies a unit.
 fn of(count: i64, unit: i64) -> Result<i64, ErrorCode> {
-    checked(i128::from(count) * i128::from(unit))
+    duration_in_range(i128::from(count) * i128::from(unit))
 }
 
 impl DurationKernels for Native {
@@ -55,11 +55,11 @@ impl DurationKernels for Native {
     }
 
     fn duration_add(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(left) + i128::from(right))
+        duration_in_range(i128::from(left) + i128::from(right))
     }
 
     fn duration_subtract(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(left) - i128::from(right))
+        duration_in_range(i128::from(left) - i128::from(right))
     }
 
     fn duration_multiply(&self, value: i64, factor: i64) -> Result<i64, ErrorCode> {
@@ -80,7 +80,7 @@ impl DurationKernels for Native {
             std::cmp::Ordering::Less => quotient,
         };
         // Not longer than the dividend.
-        checked(rounded)
+        duration_in_range(rounded)
     }
 
     fn duration_ratio(&self, left: i64, right: i64) -> Result<Decimal, ErrorCode> {

@@ -146,7 +146,7 @@ impl IntegerKernels for Native {
     #[inline]
     #[expect(
         clippy::cast_precision_loss,
-        reason = "to the nearest, ties to even, as Rust does it"
+        reason = "Rust also rounds to the nearest, ties to even"
     )]
     fn integer_to_float(&self, value: i64) -> f64 {
         value as f64

@@ -13,7 +13,7 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
 /// Converts microseconds to a timestamp. Fails outside the years 1 to 9999.
-fn checked(microseconds: i128) -> Result<i64, ErrorCode> {
+fn timestamp_in_range(microseconds: i128) -> Result<i64, ErrorCode> {
     timestamp(microseconds).map_err(|_| ErrorCode::TimeOverflow)
 }
 
@@ -22,7 +22,7 @@ fn day(value: i64) -> Civil {
 }
 
 /// Returns the number of whole units since midnight.
-fn passed(value: i64, unit: i64) -> i64 {
+fn units_since_midnight(value: i64, unit: i64) -> i64 {
     split_timestamp(value).1 / unit
 }
 
@@ -58,11 +58,11 @@ impl TimestampKernels for Native {
     }
 
     fn timestamp_add(&self, moment: i64, length: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(moment) + i128::from(length))
+        timestamp_in_range(i128::from(moment) + i128::from(length))
     }
 
     fn timestamp_subtract(&self, moment: i64, length: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(moment) - i128::from(length))
+        timestamp_in_range(i128::from(moment) - i128::from(length))
     }
 
     #[inline]
@@ -100,19 +100,19 @@ impl TimestampKernels for Native {
     }
 
     fn timestamp_hour(&self, value: i64) -> i64 {
-        passed(value, HOUR)
+        units_since_midnight(value, HOUR)
     }
 
     fn timestamp_minute(&self, value: i64) -> i64 {
-        passed(value, MINUTE) % 60
+        units_since_midnight(value, MINUTE) % 60
     }
 
     fn timestamp_second(&self, value: i64) -> i64 {
-        passed(value, SECOND) % 60
+        units_since_midnight(value, SECOND) % 60
     }
 
     fn timestamp_microsecond(&self, value: i64) -> i64 {
-        passed(value, 1) % SECOND
+        units_since_midnight(value, 1) % SECOND
     }
 
     #[inline]
@@ -127,11 +127,11 @@ impl TimestampKernels for Native {
     }
 
     fn timestamp_from_epoch_microseconds(&self, count: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(count))
+        timestamp_in_range(i128::from(count))
     }
 
     fn timestamp_from_epoch_seconds(&self, count: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(count) * i128::from(SECOND))
+        timestamp_in_range(i128::from(count) * i128::from(SECOND))
     }
 
     fn timestamp_truncate(&self, value: i64, unit: Unit) -> i64 {

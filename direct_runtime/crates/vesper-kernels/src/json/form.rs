@@ -13,7 +13,7 @@ pub(super) fn json_form(value: &Value, ty: &Type) -> Formed {
     form(value, ty, MAX_DEPTH)
 }
 
-/// Converts a value within a number of levels. The recursion is as deep as the type, which is limited.
+/// Converts a value to JSON of at most `levels` levels. The recursion is as deep as the type, which is limited.
 fn form(value: &Value, ty: &Type, levels: usize) -> Formed {
     // Verification excludes all other combinations, which become null.
     Ok(match (ty, value) {

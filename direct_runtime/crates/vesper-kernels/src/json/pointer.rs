@@ -16,7 +16,7 @@ pub(super) fn follow<'a>(value: &'a Json, path: &str) -> Result<Option<&'a Json>
     let mut found = Some(value);
     for part in parts.split('/') {
         // All parts are parsed, because a malformed path fails even where an earlier part has no value.
-        let part = unescaped(part).ok_or(ErrorCode::InvalidArgument)?;
+        let part = unescape(part).ok_or(ErrorCode::InvalidArgument)?;
         found = match found {
             Some(Json::Object(object)) => object.get(&part),
             Some(Json::Array(items)) => position(&part).and_then(|place| items.get(place)),
@@ -27,7 +27,7 @@ pub(super) fn follow<'a>(value: &'a Json, path: &str) -> Result<Option<&'a Json>
 }
 
 /// Replaces `~1` by `/` and `~0` by `~`. Returns `None` for any other `~`.
-fn unescaped(part: &str) -> Option<Cow<'_, str>> {
+fn unescape(part: &str) -> Option<Cow<'_, str>> {
     let mut pieces = part.split('~');
     let first = pieces.next()?;
     if first.len() == part.len() {

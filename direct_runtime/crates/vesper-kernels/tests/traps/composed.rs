@@ -34,7 +34,7 @@ fn map(entries: Vec<(i64, Value)>) -> Map {
 }
 
 #[test]
-fn equality_goes_all_the_way_down() {
+fn equality_is_deep() {
     let nested = |number: &str| {
         let inner = record(vec![Value::Null, Value::Decimal(decimal(number)), text("x")]);
         let entries = Value::Map(Arc::new(map(vec![(1, inner)])));
@@ -123,7 +123,7 @@ fn pairs_and_entries_are_records_in_order() {
 }
 
 #[test]
-fn of_all_items() {
+fn extremes_sums_and_averages() {
     let least = |values: &[Value]| Native.array_min(values).map(|value| shown(&value));
     let greatest = |values: &[Value]| Native.array_max(values).map(|value| shown(&value));
     let values = decimals(&["2", "1.0", "1.00", "2.0"]);

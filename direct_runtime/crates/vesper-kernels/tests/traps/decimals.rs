@@ -26,7 +26,7 @@ fn allocate(total: &str, weights: &[&str]) -> Result<String, ErrorCode> {
 }
 
 #[test]
-fn every_mode_rounds_ties_and_what_is_beside_them() {
+fn every_mode_rounds_ties_and_their_neighbours() {
     // half_even, half_up, half_down, up, down, floor, ceiling
     let table = [
         ("2.5", ["2", "3", "2", "3", "2", "2", "3"]),
@@ -189,7 +189,7 @@ fn hostile_numbers_are_decided_in_time() {
 }
 
 #[test]
-fn a_total_is_shared_out_to_the_last_unit() {
+fn allocation_distributes_every_unit() {
     assert_eq!(
         allocate("0.05", &["50", "30", "20"]).as_deref(),
         Ok("[0.03, 0.01, 0.01]")
@@ -225,7 +225,7 @@ fn a_total_is_shared_out_to_the_last_unit() {
 }
 
 #[test]
-fn decimals_become_integers_only_where_they_are() {
+fn only_whole_decimals_convert_to_integers() {
     let huge = decimal("9E+999");
     assert_eq!(Native.decimal_floor(&huge), Err(IntegerOverflow));
     assert_eq!(Native.decimal_to_integer(&huge), Err(IntegerOverflow));

@@ -38,7 +38,7 @@ fn text_is_the_shortest_that_reads_back() {
 }
 
 #[test]
-fn text_is_read_to_the_letter() {
+fn text_parsing_is_strict() {
     for text in [
         "",
         "+",
@@ -108,7 +108,7 @@ fn long_texts_are_read_exactly_and_in_time() {
 }
 
 #[test]
-fn integers_are_given_only_where_there_is_one() {
+fn only_finite_floats_in_range_convert_to_integers() {
     assert_eq!(Native.float_floor(-0.5), Ok(-1));
     assert_eq!(Native.float_ceil(-0.5), Ok(0));
     assert_eq!(Native.float_trunc(-9_223_372_036_854_775_808.0), Ok(i64::MIN));
@@ -137,7 +137,7 @@ fn integers_are_given_only_where_there_is_one() {
 }
 
 #[test]
-fn decimals_and_floats_become_each_other() {
+fn decimals_and_floats_convert_both_ways() {
     for (value, expected) in [
         (0.1, "0.1"),
         (1e16, "10000000000000000"),

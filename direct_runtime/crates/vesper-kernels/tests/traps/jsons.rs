@@ -91,7 +91,7 @@ fn the_reader_is_strict() {
 }
 
 #[test]
-fn what_is_read_is_written_in_one_spelling() {
+fn parsed_json_is_written_canonically() {
     for (text, expected) in [
         (" [ ] ", "[]"),
         ("\t{\r\n}\n", "{}"),
@@ -127,7 +127,7 @@ fn what_is_read_is_written_in_one_spelling() {
 }
 
 #[test]
-fn what_is_no_json_counts_before_what_is_too_large() {
+fn malformed_json_takes_precedence_over_limits() {
     let nested = |depth: usize, inside: &str| format!("{}{inside}{}", "[".repeat(depth), "]".repeat(depth));
     assert_eq!(parsed(&nested(128, "")).depth(), 128);
     assert_eq!(
@@ -258,7 +258,7 @@ fn casts_take_the_forms_of_an_input() {
 }
 
 #[test]
-fn forms_come_back() {
+fn forms_round_trip() {
     let map = |key: &str| format!(r#"{{"map":[{key},{{"array":"float"}}]}}"#);
     for (json, ty) in [
         (

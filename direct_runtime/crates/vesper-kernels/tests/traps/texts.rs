@@ -66,7 +66,7 @@ fn white_space_is_the_property_of_unicode() {
 }
 
 #[test]
-fn empty_strings_have_their_place() {
+fn operations_accept_empty_strings_as_specified() {
     assert_eq!(Native.text_split("", ",").unwrap().len(), 1);
     assert_eq!(Native.text_split(",,", ",").unwrap().len(), 3);
     assert_eq!(Native.text_split("", "").err(), Some(InvalidArgument));
@@ -140,7 +140,7 @@ fn sizes_at_the_limit() {
 }
 
 #[test]
-fn hostile_sizes_are_refused_before_anything_is_made() {
+fn hostile_sizes_fail_before_allocation() {
     let full = "\u{e9}".repeat(10_000_000);
     quickly("what would not fit any memory", || {
         assert_eq!(plain(Native.text_repeat(&full, i64::MAX)), Err(TooLarge));
