@@ -19,7 +19,7 @@ pub(crate) fn share(node: &mut Node, facts: &mut Facts) {
     let mut sharing = Sharing {
         numbers,
         facts,
-        there: Scoped::new(),
+        available: Scoped::new(),
         is_round: false,
         rounds: Vec::new(),
     };
@@ -30,7 +30,7 @@ struct Sharing<'a> {
     numbers: Numbers,
     facts: &'a mut Facts,
     /// First occurrence of each value that is computed on every path to this point.
-    there: Scoped<Number, ExpressionIndex>,
+    available: Scoped<Number, ExpressionIndex>,
     /// True between a loop and its rounds.
     is_round: bool,
     /// For each scope, whether it is that of a round.
@@ -38,7 +38,7 @@ struct Sharing<'a> {
 }
 
 /// Returns true where reading the value costs less than computing it.
-fn is_worth_it(kind: &ExpressionKind) -> bool {
+fn is_worthwhile(kind: &ExpressionKind) -> bool {
     match kind {
         ExpressionKind::Call { op, .. } => !is_test(*op),
         ExpressionKind::If { .. } | ExpressionKind::Field { .. } | ExpressionKind::Record(_) => true,
@@ -77,13 +77,13 @@ pub(crate) fn is_test(op: Op) -> bool {
 
 impl Visitor for Sharing<'_> {
     fn enter(&mut self, node: &Node, index: ExpressionIndex) -> bool {
-        if !is_worth_it(kind(node, index)) || self.facts.chained.contains(&index) {
+        if !is_worthwhile(kind(node, index)) || self.facts.chained.contains(&index) {
             return true;
         }
         let first = self
             .numbers
             .get(node, index)
-            .and_then(|number| self.there.get(&number));
+            .and_then(|number| self.available.get(&number));
         let Some(first) = first.copied() else {
             return true;
         };
@@ -99,12 +99,12 @@ impl Visitor for Sharing<'_> {
     }
 
     fn leave(&mut self, node: &mut Node, index: ExpressionIndex) {
-        if is_worth_it(kind(node, index))
+        if is_worthwhile(kind(node, index))
             && !self.facts.chained.contains(&index)
             && !self.rounds.contains(&true)
             && let Some(number) = self.numbers.get(node, index)
         {
-            self.there.put(number, index);
+            self.available.put(number, index);
         }
     }
 
@@ -113,23 +113,23 @@ impl Visitor for Sharing<'_> {
     }
 
     fn open(&mut self) {
-        self.there.open();
+        self.available.open();
         self.rounds.push(std::mem::take(&mut self.is_round));
     }
 
     fn close(&mut self) {
         self.rounds.pop();
-        self.there.close();
+        self.available.close();
     }
 }
 
 /// Replaces comparisons of a value with itself by literals. A postcondition that repeats the computation of an output
 /// is then true.
-pub(crate) fn same_on_both_sides(node: &mut Node, facts: &Facts) {
+pub(crate) fn decide_self_comparisons(node: &mut Node, facts: &Facts) {
     let mut same = Same {
         numbers: Numbers::of(node, facts),
         facts,
-        there: Scoped::new(),
+        available: Scoped::new(),
         decided: Vec::new(),
     };
     walk(node, Some(facts), &mut same);
@@ -139,7 +139,7 @@ struct Same<'a> {
     numbers: Numbers,
     facts: &'a Facts,
     /// Values that are computed on every path to this point.
-    there: Scoped<Number, ()>,
+    available: Scoped<Number, ()>,
     /// Decided comparisons that are being visited, the innermost last.
     decided: Vec<(ExpressionIndex, bool)>,
 }
@@ -148,13 +148,13 @@ impl Same<'_> {
     /// Returns true where another evaluation cannot fail: the expression never fails, or succeeded before.
     fn is_settled(&self, node: &Node, index: ExpressionIndex) -> bool {
         let number = self.numbers.get(node, index);
-        let was_there = number.is_some_and(|number| self.there.get(&number).is_some());
+        let was_there = number.is_some_and(|number| self.available.get(&number).is_some());
         was_there || is_safe(node, self.facts, index)
     }
 }
 
 /// Returns the result of comparing a value with itself. Floats are excluded: NaN does not equal itself.
-fn of_same(op: Op) -> Option<bool> {
+fn compare_same(op: Op) -> Option<bool> {
     match op {
         Op::IntegerEqual
         | Op::IntegerLessOrEqual
@@ -183,7 +183,7 @@ impl Visitor for Same<'_> {
         // Before the operands are visited, because visiting them would record them as computed.
         if let ExpressionKind::Call { op, args } = kind(node, index)
             && let [left, right] = args.as_slice()
-            && let Some(value) = of_same(*op)
+            && let Some(value) = compare_same(*op)
         {
             let (first, second) = (self.numbers.get(node, *left), self.numbers.get(node, *right));
             let is_same = first.is_some() && first == second;
@@ -204,15 +204,15 @@ impl Visitor for Same<'_> {
             return;
         }
         if let Some(number) = self.numbers.get(node, index) {
-            self.there.put(number, ());
+            self.available.put(number, ());
         }
     }
 
     fn open(&mut self) {
-        self.there.open();
+        self.available.open();
     }
 
     fn close(&mut self) {
-        self.there.close();
+        self.available.close();
     }
 }

@@ -10,10 +10,10 @@ use vesper_ir::{MAX_ARITY, Node, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::walk::{Visitor, walk};
-use crate::{Facts, forwarded, is_reference, kind, known_boolean, replace, safety};
+use crate::{Facts, forward, is_reference, kind, known_boolean, replace, safety};
 
 /// Maximum length of folded texts and collections.
-const MOST_PARTS: usize = 64;
+const MAX_FOLDED_PARTS: usize = 64;
 
 /// Folds constant expressions.
 pub(crate) fn fold(node: &mut Node) {
@@ -28,8 +28,8 @@ struct Folding {
 
 impl Folding {
     /// Returns the value of an expression, if it is constant.
-    fn known(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
-        match kind(node, forwarded(node, index)) {
+    fn known_value(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
+        match kind(node, forward(node, index)) {
             ExpressionKind::Literal(value) => Some(value.clone()),
             ExpressionKind::Constant(place) => Some(node.constants.get(*place)?.value.clone()),
             ExpressionKind::Step(place) => self.steps.get(place).cloned(),
@@ -38,7 +38,7 @@ impl Folding {
         }
     }
 
-    fn computed(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
+    fn compute(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
         match kind(node, index) {
             ExpressionKind::Call { op, args } => {
                 let signature = op.signature();
@@ -51,7 +51,7 @@ impl Folding {
                 }
                 let mut values = Vec::with_capacity(MAX_ARITY);
                 for arg in args {
-                    values.push(self.known(node, *arg).filter(is_small)?);
+                    values.push(self.known_value(node, *arg).filter(is_small)?);
                 }
                 let first = values.first()?;
                 let mut given = [first; MAX_ARITY];
@@ -61,11 +61,11 @@ impl Folding {
                 let result = dispatch(&Native, *op, &given);
                 result.ok().filter(is_small)
             }
-            ExpressionKind::Field { place, of } => match self.known(node, *of)? {
+            ExpressionKind::Field { place, of } => match self.known_value(node, *of)? {
                 Value::Record(fields) => fields.get(*place as usize).cloned(),
                 _ => None,
             },
-            ExpressionKind::Let { body, .. } => self.known(node, *body),
+            ExpressionKind::Let { body, .. } => self.known_value(node, *body),
             _ => None,
         }
     }
@@ -73,11 +73,13 @@ impl Folding {
 
 fn is_small(value: &Value) -> bool {
     match value {
-        Value::Text(text) => text.len() <= MOST_PARTS,
-        Value::Bytes(bytes) => bytes.len() <= MOST_PARTS,
-        Value::Array(items) | Value::Record(items) => items.len() <= MOST_PARTS && items.iter().all(is_small),
-        Value::Set(members) => members.len() <= MOST_PARTS,
-        Value::Map(map) => map.keys().len() <= MOST_PARTS && map.values().iter().all(is_small),
+        Value::Text(text) => text.len() <= MAX_FOLDED_PARTS,
+        Value::Bytes(bytes) => bytes.len() <= MAX_FOLDED_PARTS,
+        Value::Array(items) | Value::Record(items) => {
+            items.len() <= MAX_FOLDED_PARTS && items.iter().all(is_small)
+        }
+        Value::Set(members) => members.len() <= MAX_FOLDED_PARTS,
+        Value::Map(map) => map.keys().len() <= MAX_FOLDED_PARTS && map.values().iter().all(is_small),
         Value::Json(_) | Value::Type(_) | Value::Pattern(_) => false,
         _ => true,
     }
@@ -94,7 +96,7 @@ impl Visitor for Folding {
         {
             return;
         }
-        if let Some(value) = self.computed(node, index) {
+        if let Some(value) = self.compute(node, index) {
             replace(node, index, value);
             return;
         }
@@ -116,13 +118,13 @@ impl Visitor for Folding {
     }
 
     fn step(&mut self, node: &Node, place: usize, value: Option<ExpressionIndex>) {
-        if let Some(value) = value.and_then(|value| self.known(node, value)) {
+        if let Some(value) = value.and_then(|value| self.known_value(node, value)) {
             self.steps.insert(place, value);
         }
     }
 
     fn bind(&mut self, node: &Node, local: usize, value: ExpressionIndex) {
-        if let Some(value) = self.known(node, value) {
+        if let Some(value) = self.known_value(node, value) {
             self.locals.insert(local, value);
         }
     }

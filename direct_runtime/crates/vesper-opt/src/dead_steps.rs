@@ -9,7 +9,7 @@ use vesper_ir::Node;
 use vesper_ir::flow::{Block, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
-use crate::safety::{is_safe, reached};
+use crate::safety::{collect_reached, is_safe};
 use crate::{Facts, kind, known_boolean};
 
 /// Removes the steps that no expression reads.
@@ -100,7 +100,7 @@ impl Search<'_> {
     fn read_all(&mut self, values: impl IntoIterator<Item = ExpressionIndex>) {
         for value in values {
             let mut found = Vec::new();
-            reached(self.node, value, &mut found);
+            collect_reached(self.node, value, &mut found);
             for index in found {
                 if let ExpressionKind::Step(place) = kind(self.node, index) {
                     self.read.insert(*place);

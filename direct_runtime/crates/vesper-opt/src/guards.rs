@@ -9,10 +9,10 @@ use vesper_ir::{Node, Op, Type, Value};
 use crate::numbering::{Number, Numbers};
 use crate::safety::is_safe;
 use crate::walk::{Scoped, Visitor, walk};
-use crate::{Facts, forwarded, is_reference, kind, replace, type_of};
+use crate::{Facts, forward, is_reference, kind, replace, type_of};
 
 /// Replaces every guard with a known value by that value.
-pub(crate) fn remember(node: &mut Node, facts: &Facts) {
+pub(crate) fn replace_known(node: &mut Node, facts: &Facts) {
     let numbers = Numbers::of(node, facts);
     let mut guards = Guards {
         numbers,
@@ -80,7 +80,7 @@ impl Visitor for Guards<'_> {
     }
 
     fn assume(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
-        let condition = forwarded(node, condition);
+        let condition = forward(node, condition);
         if let Some(number) = self.numbers.get(node, condition) {
             self.known.put(number, is);
         }

@@ -16,7 +16,7 @@ use vesper_ir::{Node, Op, Type, Value};
 
 use crate::safety::is_safe;
 use crate::walk::{Scoped, Visitor, walk};
-use crate::{Facts, forwarded, kind, replace, type_of};
+use crate::{Facts, forward, kind, replace, type_of};
 
 mod range;
 
@@ -24,13 +24,13 @@ use range::Range;
 
 /// Number of walks that widen a guess to the range found. The next walk uses the number of rounds, the last one the
 /// whole type.
-const GROWING: usize = 2;
-const GUESSES: usize = 8;
+const WIDENING_WALKS: usize = 2;
+const MAX_WALKS: usize = 8;
 
 /// Records calls that cannot overflow, and replaces decided comparisons by literals.
 pub(crate) fn prove(node: &mut Node, facts: &mut Facts) {
     let mut guesses: HashMap<usize, Range> = HashMap::new();
-    for attempt in 0..GUESSES {
+    for attempt in 0..MAX_WALKS {
         let mut trial = Intervals::new(node, facts, &guesses, false);
         walk(node, None, &mut trial);
         let found = trial.found;
@@ -41,8 +41,8 @@ pub(crate) fn prove(node: &mut Node, facts: &mut Facts) {
             }
             is_confirmed = false;
             let wider = match attempt {
-                tried if tried < GROWING => state.seen,
-                tried if tried == GROWING => state.by_rounds.unwrap_or(state.widest),
+                tried if tried < WIDENING_WALKS => state.seen,
+                tried if tried == WIDENING_WALKS => state.by_rounds.unwrap_or(state.widest),
                 _ => state.widest,
             };
             guesses.insert(state.local, wider);
@@ -108,19 +108,19 @@ impl<'a> Intervals<'a> {
     }
 
     fn range(&self, node: &Node, index: ExpressionIndex) -> Range {
-        let index = forwarded(node, index);
+        let index = forward(node, index);
         match self.ranges.get(index as usize) {
-            Some(Range::Any) | None => widest(type_of(node, index)),
+            Some(Range::Any) | None => type_range(type_of(node, index)),
             Some(range) => range.clone(),
         }
     }
 
     fn of_name(&self, node: &Node, index: ExpressionIndex, name: Name) -> Range {
         let known = self.known.get(&name).cloned();
-        known.unwrap_or_else(|| widest(type_of(node, index)))
+        known.unwrap_or_else(|| type_range(type_of(node, index)))
     }
 
-    fn computed(&self, node: &Node, index: ExpressionIndex) -> Range {
+    fn compute(&self, node: &Node, index: ExpressionIndex) -> Range {
         let get = |part: &ExpressionIndex| self.range(node, *part);
         match kind(node, index) {
             ExpressionKind::Literal(value) => Range::of(value),
@@ -173,7 +173,7 @@ impl<'a> Intervals<'a> {
 
     /// Returns the range of the difference between a value and a local. The value must be that local plus a term.
     fn distance(&self, node: &Node, index: ExpressionIndex, local: usize) -> Option<Range> {
-        let index = forwarded(node, index);
+        let index = forward(node, index);
         match kind(node, index) {
             ExpressionKind::Local(own) if *own == local => Some(Range::Integer(0, 0)),
             ExpressionKind::If { then, otherwise, .. } => {
@@ -199,7 +199,7 @@ impl<'a> Intervals<'a> {
     }
 
     /// Returns the result of a comparison, if it is certain.
-    fn settled(&self, node: &Node, index: ExpressionIndex) -> Option<bool> {
+    fn decide(&self, node: &Node, index: ExpressionIndex) -> Option<bool> {
         let ExpressionKind::Call { op, args } = kind(node, index) else {
             return None;
         };
@@ -208,7 +208,7 @@ impl<'a> Intervals<'a> {
         };
         let relation = Relation::of(*op)?;
         let (left, right) = (self.range(node, *left), self.range(node, *right));
-        relation.settled(&left, &right)
+        relation.decide(&left, &right)
     }
 
     /// Narrows the operands of a condition with a known value.
@@ -226,14 +226,14 @@ impl<'a> Intervals<'a> {
             return;
         };
         let (of_left, of_right) = (self.range(node, *left), self.range(node, *right));
-        self.narrow(node, *left, &relation.narrowed(&of_left, &of_right));
-        if let Some(turned) = relation.turned() {
-            self.narrow(node, *right, &turned.narrowed(&of_right, &of_left));
+        self.narrow(node, *left, &relation.narrow_left(&of_left, &of_right));
+        if let Some(turned) = relation.exchange() {
+            self.narrow(node, *right, &turned.narrow_left(&of_right, &of_left));
         }
     }
 
     fn narrow(&mut self, node: &Node, index: ExpressionIndex, range: &Range) {
-        if let Some(name) = name_of(node, kind(node, forwarded(node, index)))
+        if let Some(name) = name_of(node, kind(node, forward(node, index)))
             && !matches!(range, Range::Any)
         {
             self.known.put(name, range.clone());
@@ -278,7 +278,7 @@ impl Relation {
     }
 
     /// Returns the relation with its operands exchanged.
-    fn turned(self) -> Option<Self> {
+    fn exchange(self) -> Option<Self> {
         match self {
             Self::Less => Some(Self::Greater),
             Self::AtMost => Some(Self::AtLeast),
@@ -290,7 +290,7 @@ impl Relation {
     }
 
     /// Returns the part of the left range for which the relation can hold.
-    fn narrowed(self, left: &Range, right: &Range) -> Range {
+    fn narrow_left(self, left: &Range, right: &Range) -> Range {
         match self {
             Self::Less => left.at_most(right, true),
             Self::AtMost => left.at_most(right, false),
@@ -301,7 +301,7 @@ impl Relation {
         }
     }
 
-    fn settled(self, left: &Range, right: &Range) -> Option<bool> {
+    fn decide(self, left: &Range, right: &Range) -> Option<bool> {
         let (holds, fails) = match self {
             Self::Less => (left.is_below(right, false), right.is_below(left, true)),
             Self::AtMost => (left.is_below(right, true), right.is_below(left, false)),
@@ -334,7 +334,7 @@ fn name_of(node: &Node, kind_of: &ExpressionKind) -> Option<Name> {
 }
 
 /// Returns the range of all values of a type.
-fn widest(ty: Option<&Type>) -> Range {
+fn type_range(ty: Option<&Type>) -> Range {
     match ty {
         Some(Type::Integer) => Range::INTEGER,
         Some(Type::Decimal) => Range::DECIMAL,
@@ -361,7 +361,7 @@ fn bit_and(left: &Range, right: &Range) -> Range {
 
 impl Visitor for Intervals<'_> {
     fn leave(&mut self, node: &mut Node, index: ExpressionIndex) {
-        let mut range = self.computed(node, index);
+        let mut range = self.compute(node, index);
         if let ExpressionKind::Call { op, .. } = kind(node, index)
             && matches!(
                 op,
@@ -384,7 +384,7 @@ impl Visitor for Intervals<'_> {
             *place = range;
         }
         if self.is_last
-            && let Some(value) = self.settled(node, index)
+            && let Some(value) = self.decide(node, index)
             && is_safe(node, &self.facts, index)
         {
             replace(node, index, Value::Boolean(value));
@@ -400,7 +400,7 @@ impl Visitor for Intervals<'_> {
     }
 
     fn assume(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
-        let condition = forwarded(node, condition);
+        let condition = forward(node, condition);
         match kind(node, condition) {
             ExpressionKind::And(left, right) if is => {
                 self.assume(node, *left, true);
@@ -431,7 +431,7 @@ impl Visitor for Intervals<'_> {
         if let ExpressionKind::Call {
             op: Op::ArrayRange,
             args,
-        } = kind(node, forwarded(node, over))
+        } = kind(node, forward(node, over))
             && let [start, end, _] = args.as_slice()
         {
             let range = self.range(node, *start).hull(&self.range(node, *end));
@@ -467,7 +467,7 @@ impl Visitor for Intervals<'_> {
                 || by_rounds
                     .as_ref()
                     .is_some_and(|by_rounds| by_rounds.is_within(&guess));
-            let widest = widest(type_of(node, variable.value));
+            let widest = type_range(type_of(node, variable.value));
             self.nexts.insert(local, guess);
             self.found.push(Found {
                 local,
@@ -486,7 +486,7 @@ impl Visitor for Intervals<'_> {
         }
     }
 
-    fn looped(&mut self, node: &Node, place: usize, repeated: &Loop) {
+    fn after_loop(&mut self, node: &Node, place: usize, repeated: &Loop) {
         for (field, variable) in (0..).zip(&repeated.state) {
             let range = node
                 .loop_local(variable.local)
@@ -497,7 +497,7 @@ impl Visitor for Intervals<'_> {
         }
     }
 
-    fn returned(&mut self, node: &Node, success: &[NamedValue]) {
+    fn after_return(&mut self, node: &Node, success: &[NamedValue]) {
         for (place, (_, value)) in success.iter().enumerate() {
             let range = self.range(node, *value);
             let all = match self.outputs.get(&place) {

@@ -11,8 +11,8 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind, LocalNumber};
 use vesper_ir::{Node, Type};
 
 use crate::common::is_test;
-use crate::safety::{is_safe, parts_of, reached};
-use crate::{Facts, LoopPlace, Rule, Rules, forwarded, is_reference, kind, type_of};
+use crate::safety::{collect_reached, is_safe, parts_of};
+use crate::{Facts, LoopPlace, Rule, Rules, forward, is_reference, kind, type_of};
 
 /// Records the expressions to compute before the rounds of loops, outermost loops first.
 pub(crate) fn hoist(node: &mut Node, facts: &mut Facts, rules: Rules) {
@@ -57,7 +57,7 @@ impl Search<'_> {
                     self.block(&branch.otherwise);
                     self.expressions(branch.otherwise_value);
                 }
-                Statement::Loop(repeated) => self.repeated(repeated),
+                Statement::Loop(repeated) => self.loop_statement(repeated),
                 other => self.expressions(values_of(other)),
             }
             for handler in statement.handlers() {
@@ -73,7 +73,7 @@ impl Search<'_> {
         }
     }
 
-    fn repeated(&mut self, repeated: &Loop) {
+    fn loop_statement(&mut self, repeated: &Loop) {
         let mut inside = Inside::default();
         inside.rounds(repeated);
         let Inside {
@@ -88,7 +88,7 @@ impl Search<'_> {
         let places = names.iter().filter_map(|name| self.node.step_place(name));
         changing.steps.extend(places);
         for value in &values {
-            self.bound(*value, &mut changing);
+            self.collect_bound(*value, &mut changing);
         }
         self.expressions(repeated.over);
         self.expressions(repeated.state.iter().map(|variable| variable.value));
@@ -106,7 +106,7 @@ impl Search<'_> {
     /// Visits the loops in an expression.
     fn expression(&mut self, index: ExpressionIndex) {
         let node = self.node;
-        let index = forwarded(node, index);
+        let index = forward(node, index);
         if self.facts.held.contains_key(&index) {
             return;
         }
@@ -125,7 +125,7 @@ impl Search<'_> {
                 .locals
                 .extend([*entry_value, *so_far].into_iter().flatten());
             for value in &values {
-                self.bound(*value, &mut changing);
+                self.collect_bound(*value, &mut changing);
             }
             self.rounds(LoopPlace::For(index), &values, &changing);
         }
@@ -135,9 +135,9 @@ impl Search<'_> {
     }
 
     /// Collects the locals that are bound inside an expression.
-    fn bound(&self, value: ExpressionIndex, changing: &mut Changing) {
+    fn collect_bound(&self, value: ExpressionIndex, changing: &mut Changing) {
         let mut found = Vec::new();
-        reached(self.node, value, &mut found);
+        collect_reached(self.node, value, &mut found);
         for index in found {
             match kind(self.node, index) {
                 ExpressionKind::Let { local, .. } => {
@@ -160,7 +160,7 @@ impl Search<'_> {
     fn rounds(&mut self, place: LoopPlace, values: &[ExpressionIndex], changing: &Changing) {
         let mut found = Vec::new();
         for value in values {
-            self.largest(*value, changing, &mut found);
+            self.collect_largest(*value, changing, &mut found);
         }
         for index in &found {
             let held = self.facts.new_place();
@@ -172,25 +172,25 @@ impl Search<'_> {
     }
 
     /// Collects the largest expressions that do not change.
-    fn largest(&self, index: ExpressionIndex, changing: &Changing, found: &mut Vec<ExpressionIndex>) {
-        let index = forwarded(self.node, index);
+    fn collect_largest(&self, index: ExpressionIndex, changing: &Changing, found: &mut Vec<ExpressionIndex>) {
+        let index = forward(self.node, index);
         let kind = kind(self.node, index);
         if is_reference(kind) || self.facts.held.contains_key(&index) {
             return;
         }
-        if self.is_worth_it(index, kind)
-            && self.is_still(index, changing)
+        if self.is_worthwhile(index, kind)
+            && self.is_unchanged(index, changing)
             && is_safe(self.node, self.facts, index)
         {
             found.push(index);
             return;
         }
         for part in parts_of(kind) {
-            self.largest(part, changing, found);
+            self.collect_largest(part, changing, found);
         }
     }
 
-    fn is_worth_it(&self, index: ExpressionIndex, kind: &ExpressionKind) -> bool {
+    fn is_worthwhile(&self, index: ExpressionIndex, kind: &ExpressionKind) -> bool {
         let rule = match type_of(self.node, index) {
             Some(Type::Boolean) => Rule::Guards,
             // A value that may be large is built where it is used, if at all.
@@ -204,9 +204,9 @@ impl Search<'_> {
         self.rules.has(rule) && !is_free && !matches!(kind, ExpressionKind::Let { .. })
     }
 
-    fn is_still(&self, index: ExpressionIndex, changing: &Changing) -> bool {
+    fn is_unchanged(&self, index: ExpressionIndex, changing: &Changing) -> bool {
         let mut found = Vec::new();
-        reached(self.node, index, &mut found);
+        collect_reached(self.node, index, &mut found);
         found.iter().all(|part| match kind(self.node, *part) {
             ExpressionKind::Local(local) => !changing.locals.contains(local),
             ExpressionKind::Step(step) => !changing.steps.contains(step),

@@ -10,12 +10,12 @@ use vesper_ir::flow::{Block, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Value};
 
-use crate::{Case, Facts, Switch, forwarded, kind, known_boolean};
+use crate::{Case, Facts, Switch, forward, kind, known_boolean};
 
 /// Minimum number of values; fewer are tested as fast one by one.
-const LEAST_CASES: usize = 3;
+const MIN_CASES: usize = 3;
 /// Maximum number of entries in a table.
-const MOST_SPAN: i64 = 256;
+const MAX_TABLE_SPAN: i64 = 256;
 
 /// Records every chain that becomes a table.
 pub(crate) fn find(node: &mut Node, facts: &mut Facts) {
@@ -82,7 +82,7 @@ pub fn chain(
             inner.push(index);
         }
         arms.push((*condition, *then));
-        index = forwarded(node, *otherwise);
+        index = forward(node, *otherwise);
     }
     (arms, index, inner)
 }
@@ -122,8 +122,8 @@ fn switch(node: &Node, conditions: &[ExpressionIndex]) -> Option<Switch> {
         }
     }
     let (low, high) = (*cases.keys().next()?, *cases.keys().next_back()?);
-    let is_dense = high.checked_sub(low).is_some_and(|span| span < MOST_SPAN);
-    (cases.len() >= LEAST_CASES && is_dense).then(|| Switch {
+    let is_dense = high.checked_sub(low).is_some_and(|span| span < MAX_TABLE_SPAN);
+    (cases.len() >= MIN_CASES && is_dense).then(|| Switch {
         subject,
         cases: cases.into_values().collect(),
         otherwise: untested,
@@ -131,7 +131,7 @@ fn switch(node: &Node, conditions: &[ExpressionIndex]) -> Option<Switch> {
 }
 
 fn test(node: &Node, condition: ExpressionIndex) -> Option<Test> {
-    match kind(node, forwarded(node, condition)) {
+    match kind(node, forward(node, condition)) {
         ExpressionKind::Call {
             op: Op::EnumEqual | Op::IntegerEqual,
             args,
@@ -139,13 +139,13 @@ fn test(node: &Node, condition: ExpressionIndex) -> Option<Test> {
             let [left, right] = args.as_slice() else {
                 return None;
             };
-            let (subject, value) = match (fixed(node, *left), fixed(node, *right)) {
+            let (subject, value) = match (fixed_value(node, *left), fixed_value(node, *right)) {
                 (None, Some(value)) => (*left, value),
                 (Some(value), None) => (*right, value),
                 _ => return None,
             };
-            let subject = forwarded(node, subject);
-            is_place(kind(node, subject)).then(|| Test {
+            let subject = forward(node, subject);
+            is_stable_reference(kind(node, subject)).then(|| Test {
                 subject,
                 values: vec![value],
                 is_whole: true,
@@ -165,8 +165,8 @@ fn test(node: &Node, condition: ExpressionIndex) -> Option<Test> {
     }
 }
 
-fn fixed(node: &Node, index: ExpressionIndex) -> Option<i64> {
-    match kind(node, forwarded(node, index)) {
+fn fixed_value(node: &Node, index: ExpressionIndex) -> Option<i64> {
+    match kind(node, forward(node, index)) {
         ExpressionKind::Literal(Value::Integer(value)) => Some(*value),
         ExpressionKind::Literal(Value::Member(member)) => Some(i64::from(member.0)),
         _ => None,
@@ -174,7 +174,7 @@ fn fixed(node: &Node, index: ExpressionIndex) -> Option<i64> {
 }
 
 /// Returns true for references, whose value no test changes.
-fn is_place(kind: &ExpressionKind) -> bool {
+fn is_stable_reference(kind: &ExpressionKind) -> bool {
     matches!(
         kind,
         ExpressionKind::Input(_)

@@ -32,22 +32,22 @@ pub use jump_tables::{ChainArm, chain};
 pub use listing::listing;
 pub use rules::{Rule, Rules};
 
-/// Optimized node with the facts about it.
+/// Optimised node with the facts about it.
 #[derive(Debug)]
 pub struct Optimised {
     pub node: Node,
     pub facts: Facts,
 }
 
-/// Maximum nesting of expressions that are optimized. The rules recurse, and a thread may have a small stack. The front
+/// Maximum nesting of expressions that are optimised. The rules recurse, and a thread may have a small stack. The front
 /// end accepts 100 levels; only a document written by hand has more.
-const MOST_NESTED: u32 = 128;
+const MAX_NESTING: u32 = 128;
 
 /// Applies these rules to a copy of a node.
-pub fn optimised(node: &Node, rules: Rules) -> Optimised {
+pub fn optimise(node: &Node, rules: Rules) -> Optimised {
     let mut node = node.clone();
     let mut facts = Facts::default();
-    if nesting(&node) > MOST_NESTED {
+    if nesting(&node) > MAX_NESTING {
         return Optimised { node, facts };
     }
     if rules.has(Rule::Constants) {
@@ -57,10 +57,10 @@ pub fn optimised(node: &Node, rules: Rules) -> Optimised {
         intervals::prove(&mut node, &mut facts);
     }
     if rules.has(Rule::Guards) {
-        guards::remember(&mut node, &facts);
+        guards::replace_known(&mut node, &facts);
     }
     if rules.has(Rule::Common) {
-        common::same_on_both_sides(&mut node, &facts);
+        common::decide_self_comparisons(&mut node, &facts);
     }
     if rules.has(Rule::Constants) && (rules.has(Rule::Guards) || rules.has(Rule::Intervals)) {
         // The results of the rules so far may decide more expressions.
@@ -97,7 +97,7 @@ fn nesting(node: &Node) -> u32 {
 }
 
 /// Returns the expression that provides an expression's value. A decided choice forwards to its chosen operand.
-pub fn forwarded(node: &Node, mut index: ExpressionIndex) -> ExpressionIndex {
+pub fn forward(node: &Node, mut index: ExpressionIndex) -> ExpressionIndex {
     // An operand precedes its user, so the loop ends.
     loop {
         index = match kind(node, index) {
@@ -131,7 +131,7 @@ pub fn forwarded(node: &Node, mut index: ExpressionIndex) -> ExpressionIndex {
 
 /// Returns the boolean that an expression is known to have.
 pub fn known_boolean(node: &Node, index: ExpressionIndex) -> Option<bool> {
-    match kind(node, forwarded(node, index)) {
+    match kind(node, forward(node, index)) {
         ExpressionKind::Literal(Value::Boolean(value)) => Some(*value),
         _ => None,
     }

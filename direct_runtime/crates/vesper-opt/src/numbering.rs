@@ -12,7 +12,7 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Value};
 
 use crate::walk::{Visitor, is_straight, walk};
-use crate::{Facts, forwarded, kind};
+use crate::{Facts, forward, kind};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
@@ -72,7 +72,7 @@ impl Numbers {
 
     /// Returns the number of an evaluated expression.
     pub(crate) fn get(&self, node: &Node, index: ExpressionIndex) -> Option<Number> {
-        *self.of.get(forwarded(node, index) as usize)?
+        *self.of.get(forward(node, index) as usize)?
     }
 
     /// Returns the number of a call on these values, if there is one.
@@ -191,7 +191,7 @@ impl Visitor for Numbering {
         }
     }
 
-    fn returned(&mut self, node: &Node, success: &[NamedValue]) {
+    fn after_return(&mut self, node: &Node, success: &[NamedValue]) {
         for (place, (_, value)) in success.iter().enumerate() {
             if let Some(number) = self.numbers.get(node, *value) {
                 self.outputs.insert(place, number);

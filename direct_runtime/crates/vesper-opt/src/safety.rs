@@ -3,11 +3,11 @@
 use vesper_ir::Node;
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
-use crate::{Facts, forwarded, kind};
+use crate::{Facts, forward, kind};
 
 /// Returns true where evaluating the expression has no effect except its value.
 pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> bool {
-    let index = forwarded(node, index);
+    let index = forward(node, index);
     let all = |parts: &[ExpressionIndex]| parts.iter().all(|part| is_safe(node, facts, *part));
     match kind(node, index) {
         ExpressionKind::Literal(_)
@@ -37,10 +37,10 @@ pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> boo
 }
 
 /// Collects every expression that evaluating this one may reach, itself last. Decided choices are left out.
-pub(crate) fn reached(node: &Node, index: ExpressionIndex, found: &mut Vec<ExpressionIndex>) {
-    let index = forwarded(node, index);
+pub(crate) fn collect_reached(node: &Node, index: ExpressionIndex, found: &mut Vec<ExpressionIndex>) {
+    let index = forward(node, index);
     for part in parts_of(kind(node, index)) {
-        reached(node, part, found);
+        collect_reached(node, part, found);
     }
     found.push(index);
 }

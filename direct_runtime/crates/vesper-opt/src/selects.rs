@@ -3,7 +3,7 @@
 use vesper_ir::Node;
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
-use crate::{Facts, forwarded, is_reference, kind};
+use crate::{Facts, forward, is_reference, kind};
 
 /// Records every choice that is a selection.
 pub(crate) fn find(node: &Node, facts: &mut Facts) {
@@ -30,6 +30,6 @@ pub(crate) fn selection(
     else {
         return None;
     };
-    let is_there = |part: &ExpressionIndex| is_reference(kind(node, forwarded(node, *part)));
+    let is_there = |part: &ExpressionIndex| is_reference(kind(node, forward(node, *part)));
     (is_there(then) && is_there(otherwise)).then_some((*condition, *then, *otherwise))
 }

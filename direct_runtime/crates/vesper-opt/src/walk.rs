@@ -6,7 +6,7 @@ use vesper_ir::Node;
 use vesper_ir::flow::{Block, Branch, Handler, Loop, NamedValue, Statement, leaves};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
-use crate::{Facts, LoopPlace, forwarded, kind, known_boolean};
+use crate::{Facts, LoopPlace, forward, kind, known_boolean};
 
 /// Callbacks of a walk. Scopes nest: expressions between `open` and `close` are not evaluated in every execution.
 pub(crate) trait Visitor {
@@ -44,9 +44,9 @@ pub(crate) trait Visitor {
     fn next(&mut self, _node: &Node, _repeated: &Loop) {}
 
     /// Called after a loop; its step has the record of its state.
-    fn looped(&mut self, _node: &Node, _place: usize, _repeated: &Loop) {}
+    fn after_loop(&mut self, _node: &Node, _place: usize, _repeated: &Loop) {}
 
-    fn returned(&mut self, _node: &Node, _success: &[NamedValue]) {}
+    fn after_return(&mut self, _node: &Node, _success: &[NamedValue]) {}
 
     /// Called before the clauses after the body: postconditions if `is_post`, otherwise invariants.
     fn after_body(&mut self, _node: &Node, _is_post: bool) {}
@@ -121,7 +121,7 @@ impl<V: Visitor> Walk<'_, V> {
                 for (_, value) in success {
                     self.expression(*value);
                 }
-                self.visitor.returned(self.node, success);
+                self.visitor.after_return(self.node, success);
             }
             Statement::Raise { error } => {
                 for (_, value) in error {
@@ -133,7 +133,7 @@ impl<V: Visitor> Walk<'_, V> {
                 self.visitor.assume(self.node, *holds, true);
             }
             Statement::Branch(branch) => self.branch(branch),
-            Statement::Loop(repeated) => self.repeated(repeated),
+            Statement::Loop(repeated) => self.loop_statement(repeated),
             Statement::Request(request) => {
                 request.key.iter().for_each(|key| self.expression(*key));
                 for (_, value) in &request.arguments {
@@ -157,7 +157,7 @@ impl<V: Visitor> Walk<'_, V> {
                     self.visitor.step(self.node, place, Some(*value));
                 }
                 Statement::Loop(repeated) if handlers.is_empty() => {
-                    self.visitor.looped(self.node, place, repeated);
+                    self.visitor.after_loop(self.node, place, repeated);
                 }
                 _ => self.visitor.step(self.node, place, None),
             }
@@ -165,7 +165,7 @@ impl<V: Visitor> Walk<'_, V> {
         if let Statement::Branch(branch) = statement
             && handlers.is_empty()
         {
-            self.behind(branch);
+            self.assume_no_arm(branch);
         }
     }
 
@@ -203,7 +203,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Assumes that no test held, after a branch whose arms all left the block.
-    fn behind(&mut self, branch: &Branch) {
+    fn assume_no_arm(&mut self, branch: &Branch) {
         if branch.arms.iter().all(|arm| leaves(&arm.body)) && !leaves(&branch.otherwise) {
             for arm in &branch.arms {
                 self.visitor.assume(self.node, arm.when, false);
@@ -211,7 +211,7 @@ impl<V: Visitor> Walk<'_, V> {
         }
     }
 
-    fn repeated(&mut self, repeated: &Loop) {
+    fn loop_statement(&mut self, repeated: &Loop) {
         repeated.over.iter().for_each(|over| self.expression(*over));
         for variable in &repeated.state {
             self.expression(variable.value);
@@ -224,7 +224,7 @@ impl<V: Visitor> Walk<'_, V> {
         let Some(place) = self.node.step_place(&repeated.name) else {
             return;
         };
-        self.begin(LoopPlace::Statement(place));
+        self.begin_rounds(LoopPlace::Statement(place));
         if let Some(over) = repeated.over {
             for number in &repeated.locals {
                 if let Some(local) = self.node.loop_local(*number) {
@@ -250,7 +250,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Visits the expressions before a loop's rounds and opens the scope of a round.
-    fn begin(&mut self, place: LoopPlace) {
+    fn begin_rounds(&mut self, place: LoopPlace) {
         self.visitor.rounds(self.node, place);
         for index in self.before.get(&place).into_iter().flatten() {
             self.expression(*index);
@@ -259,7 +259,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     fn expression(&mut self, index: ExpressionIndex) {
-        let index = forwarded(self.node, index);
+        let index = forward(self.node, index);
         if !self.visitor.enter(self.node, index) {
             return;
         }
@@ -288,18 +288,18 @@ impl<V: Visitor> Walk<'_, V> {
             } => {
                 let (condition, then, otherwise) = (*condition, *then, *otherwise);
                 self.expression(condition);
-                self.sometimes(condition, true, then);
-                self.sometimes(condition, false, otherwise);
+                self.conditional(condition, true, then);
+                self.conditional(condition, false, otherwise);
             }
             ExpressionKind::And(left, right) => {
                 let (left, right) = (*left, *right);
                 self.expression(left);
-                self.sometimes(left, true, right);
+                self.conditional(left, true, right);
             }
             ExpressionKind::Or(left, right) => {
                 let (left, right) = (*left, *right);
                 self.expression(left);
-                self.sometimes(left, false, right);
+                self.conditional(left, false, right);
             }
             ExpressionKind::Let { local, value, body } => {
                 let (local, value, body) = (*local, *value, *body);
@@ -316,7 +316,7 @@ impl<V: Visitor> Walk<'_, V> {
                 let (item, entry_value, parts) = (*item, *entry_value, *parts);
                 self.expression(parts.over);
                 parts.with.iter().for_each(|with| self.expression(*with));
-                self.begin(LoopPlace::For(index));
+                self.begin_rounds(LoopPlace::For(index));
                 for local in [Some(item), entry_value].into_iter().flatten() {
                     self.visitor.item(self.node, local, parts.over);
                 }
@@ -333,7 +333,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Visits an expression that is evaluated only under a condition.
-    fn sometimes(&mut self, condition: ExpressionIndex, is: bool, index: ExpressionIndex) {
+    fn conditional(&mut self, condition: ExpressionIndex, is: bool, index: ExpressionIndex) {
         if known_boolean(self.node, condition) == Some(!is) {
             return;
         }
@@ -347,21 +347,24 @@ impl<V: Visitor> Walk<'_, V> {
 /// Returns true where the only `return` is the last statement. Every execution that returns has then passed all
 /// statements.
 pub(crate) fn is_straight(body: &Block) -> bool {
-    matches!(body.last(), Some(Statement::Return { .. })) && returns(body) == 1
+    matches!(body.last(), Some(Statement::Return { .. })) && count_returns(body) == 1
 }
 
-fn returns(block: &[Statement]) -> usize {
+fn count_returns(block: &[Statement]) -> usize {
     let of = |statement: &Statement| {
         let own = match statement {
             Statement::Return { .. } => 1,
             Statement::Branch(branch) => {
-                let arms = branch.arms.iter().map(|arm| returns(&arm.body));
-                arms.sum::<usize>() + returns(&branch.otherwise)
+                let arms = branch.arms.iter().map(|arm| count_returns(&arm.body));
+                arms.sum::<usize>() + count_returns(&branch.otherwise)
             }
-            Statement::Loop(repeated) => returns(&repeated.body),
+            Statement::Loop(repeated) => count_returns(&repeated.body),
             _ => 0,
         };
-        let handlers = statement.handlers().iter().map(|handler| returns(&handler.body));
+        let handlers = statement
+            .handlers()
+            .iter()
+            .map(|handler| count_returns(&handler.body));
         own + handlers.sum::<usize>()
     };
     block.iter().map(of).sum()

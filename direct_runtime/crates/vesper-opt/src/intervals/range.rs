@@ -12,7 +12,7 @@ pub(crate) enum Range {
 }
 
 /// Maximum scale of a bound; a longer bound is dropped.
-const MOST_SCALE: u16 = 60;
+const MAX_BOUND_SCALE: u16 = 60;
 
 impl Range {
     pub(crate) const INTEGER: Self = Self::Integer(i64::MIN as i128, i64::MAX as i128);
@@ -190,7 +190,9 @@ impl Range {
 
 /// Returns a bound, unless it is too long.
 fn bound(value: Decimal) -> Option<Decimal> {
-    let is_short = value.as_small().is_some_and(|(_, scale)| scale <= MOST_SCALE);
+    let is_short = value
+        .as_small()
+        .is_some_and(|(_, scale)| scale <= MAX_BOUND_SCALE);
     is_short.then_some(value)
 }
 
