@@ -1,6 +1,6 @@
 //! Shared code of the fuzz targets: random numbers, mutation of JSON text, sample values.
 
-pub mod damage;
+pub mod mutation;
 pub mod sample;
 
 /// Small generator of random numbers. Its output depends on the seed alone, so that a finding can be repeated.
