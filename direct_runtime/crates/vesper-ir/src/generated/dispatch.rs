@@ -26,8 +26,8 @@ impl From<ErrorCode> for CallError {
 /// Calls the kernel of an operation.
 ///
 /// `args` always has `MAX_ARITY` entries, so that a call needs no list of its own length; entries beyond the
-/// operation's parameters are ignored. The parameters are followed by the member names of `Signature::named`,
-/// each an array of strings, and then by the types of `Signature::typed`.
+/// operation's parameters are ignored. After the parameters come the member names of `Signature::named`,
+/// each an array of strings, and then the types of `Signature::typed`.
 #[inline]
 pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> Result<Value, CallError> {
     match op {
