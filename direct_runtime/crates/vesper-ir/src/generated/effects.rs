@@ -11,7 +11,7 @@ pub enum Effect {
     DatabaseWrite,
     /// A request to a configured provider; the body of its answer.
     HttpRequest,
-    /// What the cache holds under the key, or null.
+    /// The cached value of the key, or null.
     CacheGet,
     /// Puts a value under the key, for `ttl_us` microseconds; true.
     CachePut,
@@ -21,7 +21,7 @@ pub enum Effect {
     EventPublish,
     /// A reference to a secret; never the secret.
     SecretRead,
-    /// What is in a file.
+    /// The content of a file.
     FileRead,
     /// Writes a file whole; the number of bytes.
     FileWrite,

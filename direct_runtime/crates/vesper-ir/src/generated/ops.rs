@@ -7,9 +7,9 @@ pub enum Op {
     ArrayEqual,
     /// The opposite of equal.
     ArrayNotEqual,
-    /// How many items there are.
+    /// Number of items.
     ArrayLength,
-    /// How many items there are; `COUNT(x FOR x IN xs WHERE c)` counts those for which the condition holds.
+    /// Number of items; `COUNT(x FOR x IN xs WHERE c)` counts those for which the condition holds.
     ArrayCount,
     /// The item at this position, starting with 0; `xs[i]` is the same.
     ArrayAt,
@@ -119,11 +119,11 @@ pub enum Op {
     DateAddMonths,
     /// The same day this many years later; 29 February becomes 28 in a common year.
     DateAddYears,
-    /// How many days after the start the end is; negative if it is before.
+    /// Number of days from the start to the end; negative if the end is before the start.
     DateDaysBetween,
-    /// How many whole months lie between: the greatest count for which `add_months(start, count)` is not after the end; with the days the other way round, the same, negative.
+    /// Number of whole months between two days: the greatest count for which `add_months(start, count)` is not after the end; negative if the end is before the start.
     DateMonthsBetween,
-    /// How many whole years lie between, as an age is counted: `months_between` divided by 12, rounded toward zero.
+    /// Number of whole years between two days, counted like an age: `months_between` divided by 12, rounded toward zero.
     DateYearsBetween,
     /// The day of the week.
     DateWeekday,
@@ -137,7 +137,7 @@ pub enum Op {
     DateDay,
     /// The day of the year, 1 to 366.
     DateDayOfYear,
-    /// How many days the month of this day has.
+    /// Number of days in the month of this day.
     DateDaysInMonth,
     /// The first day of the month.
     DateStartOfMonth,
@@ -145,9 +145,9 @@ pub enum Op {
     DateEndOfMonth,
     /// True for a day that is neither on the weekend nor a holiday.
     DateIsBusinessDay,
-    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 gives the day itself, whatever it is.
+    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 returns the day itself, also if it is no business day.
     DateAddBusinessDays,
-    /// How many business days there are from the start up to, not with, the end; with the days the other way round, the same, negative.
+    /// Number of business days from the start up to, not including, the end; negative if the end is before the start.
     DateBusinessDaysBetween,
     /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
     DecimalFromInteger,
@@ -173,7 +173,7 @@ pub enum Op {
     DecimalGreaterOrEqual,
     /// Divides: exact if 34 significant digits hold the quotient, otherwise rounded once to 34, half to even. An exact quotient has the smallest scale that holds it and is not below the left scale minus the right one.
     DecimalDivide,
-    /// The exact quotient, rounded once to this many places. For money: nothing is rounded twice.
+    /// The exact quotient, rounded once to this many places. For money: no amount is rounded twice.
     DecimalDiv,
     /// Rounded once to this many places; zeros are added where there were fewer. A negative scale rounds to tens, hundreds and so on.
     DecimalRound,
@@ -193,7 +193,7 @@ pub enum Op {
     DecimalSign,
     /// The exact power if 34 significant digits hold it, otherwise rounded once to 34, half to even; for a negative exponent, 1 divided by the exact power, rounded so. The 0th power of every decimal is 1.
     DecimalPow,
-    /// How many places the decimal has.
+    /// Number of places of the decimal.
     DecimalScale,
     /// The same number with the smallest scale.
     DecimalNormalize,
@@ -227,7 +227,7 @@ pub enum Op {
     DurationMultiply,
     /// The duration divided, to the nearest microsecond, half to even.
     DurationDivide,
-    /// How many times the right duration goes into the left one, as `/` divides.
+    /// Number of times that the right duration fits into the left one, divided as by `/`.
     DurationRatio,
     /// Changes the sign.
     DurationNegate,
@@ -267,11 +267,11 @@ pub enum Op {
     FloatSubtract,
     /// Multiplies, as IEEE 754 does.
     FloatMultiply,
-    /// Divides, as IEEE 754 does; division by zero gives an infinity or NaN.
+    /// Divides, as IEEE 754 does; division by zero returns an infinity or NaN.
     FloatDivide,
     /// Changes the sign, of zero and of the infinities too.
     FloatNegate,
-    /// True when the numbers are equal; NaN equals nothing.
+    /// True when the numbers are equal; NaN equals no value.
     FloatEqual,
     /// The opposite of equal.
     FloatNotEqual,
@@ -363,7 +363,7 @@ pub enum Op {
     IntegerShiftLeft,
     /// The value divided by 2 to the count, rounded toward negative infinity.
     IntegerShiftRight,
-    /// How many of the 64 bits of the two's complement are 1.
+    /// Number of bits that are 1 in the 64-bit two's complement.
     IntegerBitCount,
     /// Adds from left to right, starting with 0; fails at the first partial sum that does not fit.
     IntegerSum,
@@ -373,9 +373,9 @@ pub enum Op {
     JsonEqual,
     /// The opposite of equal.
     JsonNotEqual,
-    /// What the value is.
+    /// The kind of the value.
     JsonKind,
-    /// What a JSON Pointer (RFC 6901) leads to, or null if it leads nowhere.
+    /// The value at a JSON Pointer (RFC 6901), or null if there is none.
     JsonGet,
     /// True when a JSON Pointer leads to a value, which may be JSON null.
     JsonHas,
@@ -395,7 +395,7 @@ pub enum Op {
     MapEqual,
     /// The opposite of equal.
     MapNotEqual,
-    /// How many entries there are.
+    /// Number of entries.
     MapLength,
     /// The value with this key; `m[k]` is the same.
     MapAt,
@@ -443,11 +443,11 @@ pub enum Op {
     RegexFind,
     /// All matches from left to right, without overlap. An empty match is not counted where the match before it ended.
     RegexFindAll,
-    /// The first match and what each of its groups matched last, group 0 being the whole; null for a group that took no part; null if nothing matches.
+    /// The first match and the last match of each of its groups; group 0 is the whole. A group without a match is null. Null if there is no match.
     RegexGroups,
-    /// Every match that `find_all` finds, replaced by the new text, which is taken as it stands.
+    /// The string with every match of `find_all` replaced by the new text, which is taken literally.
     RegexReplace,
-    /// The parts between the matches that `find_all` finds; groups add nothing.
+    /// The parts between the matches of `find_all`; groups add no parts.
     RegexSplit,
     /// True when the set holds the value.
     SetIsMember,
@@ -457,17 +457,17 @@ pub enum Op {
     SetNotEqual,
     /// True when the set holds the value.
     SetContains,
-    /// How many elements there are.
+    /// Number of elements.
     SetLength,
-    /// What is in one or both.
+    /// The elements of either set.
     SetUnion,
-    /// What is in both.
+    /// The elements of both sets.
     SetIntersection,
-    /// What is in the left set and not in the right one.
+    /// The elements of the left set that are not in the right one.
     SetDifference,
     /// True when everything in the left set is in the right one.
     SetIsSubset,
-    /// True when nothing is in both.
+    /// True when no element is in both.
     SetIsDisjoint,
     /// A new set that also has the value.
     SetPut,
@@ -493,7 +493,7 @@ pub enum Op {
     TextGreaterOrEqual,
     /// The code point at this position, as a string; `s[i]` is the same.
     TextAt,
-    /// The code points from start up to, not with, end. Positions past the end mean the end; start after end gives nothing.
+    /// The code points from start up to, not with, end. Positions past the end mean the end; start after end returns the empty string.
     TextSlice,
     /// The parts between the separators, empty ones too; always one part more than separators.
     TextSplit,
@@ -501,11 +501,11 @@ pub enum Op {
     TextWords,
     /// The parts in order, with the separator between them.
     TextJoin,
-    /// Without the white space at both ends.
+    /// The string without white space at both ends.
     TextTrim,
-    /// Without the white space at the start.
+    /// The string without white space at its start.
     TextTrimStart,
-    /// Without the white space at the end.
+    /// The string without white space at its end.
     TextTrimEnd,
     /// Each code point in its full lower-case form of Unicode 15.0, without regard to its neighbours or to a language.
     TextLower,
@@ -555,9 +555,9 @@ pub enum Op {
     TimestampAdd,
     /// The moment this much earlier.
     TimestampSubtract,
-    /// How long after the start the end is; negative if it is before.
+    /// Duration from the start to the end; negative if the end is before the start.
     TimestampSince,
-    /// Reads RFC 3339 with an offset; what it gives is in UTC.
+    /// Reads RFC 3339 with an offset; the result is in UTC.
     TimestampParse,
     /// RFC 3339 with `T` and `Z`; six places of a second if they are not all zero, otherwise none.
     TimestampText,
