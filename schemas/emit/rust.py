@@ -103,9 +103,9 @@ def _ops(declarations: Declarations) -> str:
     operations = declarations.operations
     lines = [
         MARK,
-        *_named_enum("Op", "An operation of the IR.", [(_variant(o), o.full_name, o.doc) for o in operations]),
+        *_named_enum("Op", "Operation of the IR.", [(_variant(o), o.full_name, o.doc) for o in operations]),
         "",
-        "/// The most arguments a kernel takes, names of members included.",
+        "/// Maximum number of arguments of a kernel, including names of members and types.",
         f"pub const MAX_ARITY: usize = {_arity(declarations)};",
         "",
     ]
@@ -125,7 +125,7 @@ def _signatures(declarations: Declarations) -> str:
         "use crate::types::{Bound, Signature};",
         "",
         "impl Op {",
-        "    /// The declared shape of the operation.",
+        "    /// Returns the declared signature of the operation.",
         "    pub fn signature(self) -> &'static Signature {",
         "        match self {",
         *(line for operation in operations for line in _signature(operation)),
@@ -139,7 +139,7 @@ def _signatures(declarations: Declarations) -> str:
 
 def _errors(declarations: Declarations) -> str:
     rows = [(_camel(error.name), error.name, error.doc) for error in declarations.errors]
-    return "\n".join([MARK, *_named_enum("ErrorCode", "What an execution may fail with.", rows), ""])
+    return "\n".join([MARK, *_named_enum("ErrorCode", "Code of a failure of an execution.", rows), ""])
 
 
 def _effects(effects: tuple[Effect, ...]) -> str:
@@ -150,12 +150,12 @@ def _effects(effects: tuple[Effect, ...]) -> str:
         "",
         *_named_enum(
             "Effect",
-            "What a request asks for; only the Host performs it.",
+            "Effect of a request. Only the Host performs it.",
             [(_camel(each.name), each.name, each.doc) for each in effects],
         ),
         "",
         "impl Effect {",
-        "    /// What a request for it must have.",
+        "    /// Returns the required parts of a request for the effect.",
         "    pub fn declaration(self) -> &'static EffectDeclaration {",
         "        match self {",
         *(line for effect in effects for line in _effect_declaration(effect)),
@@ -204,17 +204,17 @@ def _choices(declarations: Declarations) -> str:
     for name, members in _choice_enums(declarations):
         lines += [
             "",
-            f"/// `enum[{', '.join(members)}]`.",
+            f"/// Enum type `enum[{', '.join(members)}]`.",
             "#[derive(Clone, Copy, Debug, PartialEq, Eq)]",
             f"pub enum {name} {{",
             *(f"    {_camel(member)}," for member in members),
             "}",
             "",
             f"impl {name} {{",
-            "    /// The members as the type declares them.",
+            "    /// Names of the members, in declared order.",
             f"    pub const MEMBERS: &[&str] = &{_string_array(members)};",
             "",
-            "    /// The member at this place of the declaration.",
+            "    /// Returns the variant of a member value.",
             "    pub fn from_member(member: Member) -> Option<Self> {",
             "        Some(match member.0 {",
             *(f"            {place} => Self::{_camel(member)}," for place, member in enumerate(members)),
@@ -222,7 +222,7 @@ def _choices(declarations: Declarations) -> str:
             "        })",
             "    }",
             "",
-            "    /// The member as a value has it.",
+            "    /// Returns the member value of the variant.",
             "    pub fn member(self) -> Member {",
             "        Member(self as u32)",
             "    }",
@@ -292,19 +292,19 @@ def _named_enum(name: str, doc: str, rows: list[tuple[str, str, str]]) -> list[s
         "}",
         "",
         f"impl {name} {{",
-        "    /// All of them, in declared order.",
+        "    /// All variants, in declared order.",
         f"    pub const ALL: &[{name}] = &[",
         *(f"        {name}::{variant}," for variant, _, _ in rows),
         "    ];",
         "",
-        "    /// The declared name.",
+        "    /// Returns the declared name.",
         "    pub fn name(self) -> &'static str {",
         "        match self {",
         *(f"            {name}::{variant} => {_string(text)}," for variant, text, _ in rows),
         "        }",
         "    }",
         "",
-        "    /// The one with this name.",
+        "    /// Returns the variant with this name.",
         "    pub fn from_name(name: &str) -> Option<Self> {",
         "        Some(match name {",
         *(f"            {_string(text)} => {name}::{variant}," for variant, text, _ in rows),
@@ -396,7 +396,7 @@ def _kernels(declarations: Declarations) -> str:
         *(["use crate::types::Type;"] if "&Type" in text else []),
         f"use crate::value::{_brace([*values, 'Value'])};",
         "",
-        "/// Everything that can be called: one trait a family, one method an operation.",
+        "/// Kernels of all operations: one trait per family, one method per operation.",
         *_supertrait(declarations.families),
         "",
         *bodies[:-1],
@@ -406,12 +406,12 @@ def _kernels(declarations: Declarations) -> str:
 
 
 CALL_ERROR = [
-    "/// Why a call has no result.",
+    "/// Error of a call of a kernel.",
     "#[derive(Clone, Copy, Debug, PartialEq, Eq)]",
     "pub enum CallError {",
-    "    /// The operation failed, as declared.",
+    "    /// The operation failed with a declared code.",
     "    Failed(ErrorCode),",
-    "    /// The arguments are not of the declared types: a fault of the engine, which verification rules out.",
+    "    /// The arguments do not have the declared types. Verification excludes this, so it is an engine fault.",
     "    Mistyped(Op),",
     "}",
     "",
@@ -446,7 +446,7 @@ def _traits(declarations: Declarations) -> list[str]:
     lines: list[str] = []
     for family in declarations.families:
         methods = [operation for operation in declarations.operations if operation.family == family]
-        lines += [f"/// The operations of the `{family}` family.", f"pub trait {_camel(family)}Kernels {{"]
+        lines += [f"/// Kernels of the `{family}` family.", f"pub trait {_camel(family)}Kernels {{"]
         for number, operation in enumerate(methods):
             lines += [""] if number else []
             lines += [f"    /// {operation.doc}"]
@@ -506,9 +506,9 @@ def _dispatch(declarations: Declarations) -> str:
         *CALL_ERROR,
         "/// Calls the kernel of an operation.",
         "///",
-        "/// There are always `MAX_ARITY` arguments, so that a call needs no list of its own length; those past the",
-        "/// operation's own are not looked at. After the arguments come the names of members that `Signature::named`",
-        "/// asks for, each an array of strings, and then the types that `Signature::typed` asks for.",
+        "/// `args` always has `MAX_ARITY` entries, so that a call needs no list of its own length; entries beyond the",
+        "/// operation's parameters are ignored. After the parameters come the member names of `Signature::named`,",
+        "/// each an array of strings, and then the types of `Signature::typed`.",
         "#[inline]",
         "pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> Result<Value, CallError> {",
         "    match op {",
@@ -622,7 +622,7 @@ def _examples(declarations: Declarations) -> str:
             "use crate::Given::{" + ", ".join(used) + "};",
             "use crate::{Example, Expected};",
             "",
-            "// One example a line, however long: this is a table.",
+            "// One example per line, without line breaks.",
             "#[rustfmt::skip]",
             "pub(crate) const EXAMPLES: &[Example] = &[",
             *rows,

@@ -4,21 +4,21 @@
 from typing import Final
 
 ERROR_MEANINGS: Final[dict[str, str]] = {
-    "bad_cast": "A json value is not of the shape or kind that was asked for.",
+    "bad_cast": "A json value does not have the requested shape or kind.",
     "bad_format": (
         "A text, or bytes, are not in the form that the operation reads: a number, a date, base64, UTF-8, JSON."
     ),
     "bad_input": (
         "The inputs do not fit the node's declared inputs. The outcome lists every problem with its path and kind."
     ),
-    "bad_response": "What came back does not fit the type that the step declares.",
+    "bad_response": "The response does not fit the type that the step declares.",
     "conflict": "A unique or foreign key refused the write.",
     "contract_broken": "A clause of a called node is false.",
     "decimal_overflow": "The exact result of a decimal operation has more than 1,000 digits or more than 1,000 places.",
     "division_by_zero": "The right operand of a division or remainder is zero.",
     "duplicate_key": "Two entries of a map that is being made have equal keys.",
     "effect_failed": "An effect of the application failed.",
-    "empty_collection": "A least, greatest or average value was asked of a collection that has no values.",
+    "empty_collection": "The least, greatest or average value of an empty collection was requested.",
     "http_error": "An HTTP status that is not 2xx; handlers see it as `http_NNN` too.",
     "index_out_of_range": "No item, code point or byte has this position. Positions start at 0 and are never negative.",
     "integer_overflow": "The result of an integer operation does not fit 64 bits.",
@@ -28,9 +28,9 @@ ERROR_MEANINGS: Final[dict[str, str]] = {
     "invalid_transition": "The entity is in none of the states from which this transition starts.",
     "loop_limit": "A loop would go on after the number of iterations that its `max` allows.",
     "missing_key": "The map, or the json object, has no entry with this key.",
-    "not_finite": "A NaN or an infinity has no value in the type that was asked for.",
+    "not_finite": "A NaN or an infinity has no value in the requested type.",
     "not_found": "There is no such row, file or secret.",
-    "not_whole": "The number has a fraction, and an integer was asked for.",
+    "not_whole": "The number has a fraction, and an integer was requested.",
     "null_value": "A value was required, and there is null.",
     "time_overflow": "The result is outside the years 1 to 9999, or a duration is longer than 3,652,059 days.",
     "timeout": "An effect gave no answer in the time that its policy allows.",

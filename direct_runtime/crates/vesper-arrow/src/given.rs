@@ -196,7 +196,7 @@ pub(crate) fn of_text(ty: &Type, text: &str) -> Result<Value, ProblemKind> {
                 .map_err(|_| ProblemKind::OutOfRange)
         }
         Type::Float => {
-            if let Some(value) = float::named(text) {
+            if let Some(value) = float::parse_named(text) {
                 return Ok(Value::Float(value));
             }
             let number = Decimal::parse(text).map_err(|_| ProblemKind::Malformed)?;

@@ -1,4 +1,4 @@
-//! Types, and the values that are written for them.
+//! Decoder of types and of values before they are typed.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::types::{Field, Type};
 
 use super::name;
 
-/// A type. Nesting is refused before it costs stack.
+/// Reads a type. Excess nesting is rejected before it costs stack.
 pub(super) fn ty(reader: &mut Reader<'_>, types: &mut Types) -> Result<Type, Rejected> {
-    nested(reader, types, TYPE_DEPTH)
+    nested_type(reader, types, TYPE_DEPTH)
 }
 
-/// A type of at most this depth.
-fn nested(reader: &mut Reader<'_>, types: &mut Types, depth: u8) -> Result<Type, Rejected> {
+/// Reads a type of at most this depth.
+fn nested_type(reader: &mut Reader<'_>, types: &mut Types, depth: u8) -> Result<Type, Rejected> {
     let Some(below) = depth.checked_sub(1) else {
         return Err(reader.refuse(format_args!("a type nests more than {TYPE_DEPTH} deep")));
     };
     if reader.peek() != Some(b'{') {
-        return plain(reader);
+        return plain_type(reader);
     }
     reader.open_object()?;
     let key = reader.key()?;
@@ -35,19 +35,19 @@ fn nested(reader: &mut Reader<'_>, types: &mut Types, depth: u8) -> Result<Type,
             types.enumeration(members)
         }
         "set" => {
-            let of = nested(reader, types, below)?;
+            let of = nested_type(reader, types, below)?;
             types.set(&of)
         }
         "array" => {
-            let of = nested(reader, types, below)?;
+            let of = nested_type(reader, types, below)?;
             types.array(&of)
         }
         "optional" => {
-            let of = nested(reader, types, below)?;
+            let of = nested_type(reader, types, below)?;
             types.optional(&of)
         }
         "map" => {
-            let parts = reader.list(LISTED, |reader| nested(reader, types, below))?;
+            let parts = reader.list(LISTED, |reader| nested_type(reader, types, below))?;
             let [key, value] = parts.as_slice() else {
                 return Err(reader.refuse(format_args!(
                     "a map has the types of its keys and its values, not {} types",
@@ -60,7 +60,7 @@ fn nested(reader: &mut Reader<'_>, types: &mut Types, depth: u8) -> Result<Type,
             let fields = reader.list(LISTED, |reader| {
                 reader.open_object()?;
                 let name = reader.field("name", name)?;
-                let ty = reader.field("type", |reader| nested(reader, types, below))?;
+                let ty = reader.field("type", |reader| nested_type(reader, types, below))?;
                 reader.close_object()?;
                 Ok(Field { name, ty })
             })?;
@@ -73,7 +73,7 @@ fn nested(reader: &mut Reader<'_>, types: &mut Types, depth: u8) -> Result<Type,
     Ok(found)
 }
 
-fn plain(reader: &mut Reader<'_>) -> Result<Type, Rejected> {
+fn plain_type(reader: &mut Reader<'_>) -> Result<Type, Rejected> {
     match reader.string(NAME_BYTES)?.as_ref() {
         "boolean" => Ok(Type::Boolean),
         "integer" => Ok(Type::Integer),
@@ -89,12 +89,12 @@ fn plain(reader: &mut Reader<'_>) -> Result<Type, Rejected> {
     }
 }
 
-/// A value, whose type may come later. Nesting is refused before it costs stack.
+/// Reads a value, whose type may come later. Excess nesting is rejected before it costs stack.
 pub(super) fn value(reader: &mut Reader<'_>) -> Result<RawValue, Rejected> {
-    bracketed(reader, VALUE_DEPTH)
+    nested_value(reader, VALUE_DEPTH)
 }
 
-fn bracketed(reader: &mut Reader<'_>, depth: u8) -> Result<RawValue, Rejected> {
+fn nested_value(reader: &mut Reader<'_>, depth: u8) -> Result<RawValue, Rejected> {
     let below = || {
         let deeper = depth.checked_sub(1);
         deeper.ok_or_else(|| reader.refuse(format_args!("a value nests more than {VALUE_DEPTH} deep")))
@@ -103,13 +103,13 @@ fn bracketed(reader: &mut Reader<'_>, depth: u8) -> Result<RawValue, Rejected> {
         Some(b'[') => {
             let below = below()?;
             reader
-                .list(LISTED, |reader| bracketed(reader, below))
+                .list(LISTED, |reader| nested_value(reader, below))
                 .map(RawValue::List)
         }
         Some(b'{') => {
             let below = below()?;
             reader
-                .map(LISTED, |reader, _| bracketed(reader, below))
+                .map(LISTED, |reader, _| nested_value(reader, below))
                 .map(RawValue::Object)
         }
         Some(b'"') => Ok(RawValue::Text(Arc::from(reader.string(LITERAL_BYTES)?))),

@@ -1,11 +1,12 @@
-//! Structure-aware damage: JSON values are replaced, copied, moved and left out as wholes, so that what comes out is
-//! still spelled well and gets past the reader. Plain damage of bytes is mixed in by the targets.
+//! Structure-aware mutation: replaces, copies, moves and removes whole JSON values.
+//!
+//! The result is still well spelled and passes the reader. The targets add mutations of plain bytes.
 
 use vesper_ir::Op;
 
 use crate::Random;
 
-/// What is worth trying in any place: types of the IR, numbers at limits, texts of every family of values.
+/// Replacements for any value: IR types, numbers at limits, texts of every family.
 const PIECES: &[&str] = &[
     "null",
     "true",
@@ -94,7 +95,7 @@ const PIECES: &[&str] = &[
     "{\"record\":[{\"name\":\"b\",\"type\":{\"optional\":\"float\"}},{\"name\":\"a\",\"type\":\"bytes\"}]}",
 ];
 
-/// Characters that mean something to one of the readers.
+/// Characters with a meaning for one of the parsers.
 const CHARACTERS: &[&str] = &[
     "0",
     "9",
@@ -130,7 +131,7 @@ const CHARACTERS: &[&str] = &[
     "_",
 ];
 
-/// A value inside a text: from, to, and whether it is an item of an array.
+/// Value inside a text: start, end, and whether it is an item of an array.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from: usize,
@@ -138,14 +139,14 @@ struct Span {
     is_item: bool,
 }
 
-/// The values of a text that is JSON, or nearly.
+/// Returns the values of a text that is JSON, or nearly.
 fn spans(text: &[u8]) -> Vec<Span> {
     let mut found = Vec::new();
     let mut open: Vec<Span> = Vec::new();
     let mut at = 0;
     while at < text.len() {
         let from = at;
-        // An item stands in brackets; the kind of those around it is that of their first byte.
+        // An item is inside brackets, whose kind is that of their first byte.
         let is_item = open.last().is_some_and(|outer| text[outer.from] == b'[');
         match text[at] {
             b'{' | b'[' => open.push(Span {
@@ -184,12 +185,12 @@ fn spans(text: &[u8]) -> Vec<Span> {
     found
 }
 
-fn replaced(text: &[u8], span: Span, by: &[u8]) -> Vec<u8> {
+fn replace_span(text: &[u8], span: Span, by: &[u8]) -> Vec<u8> {
     [&text[..span.from], by, &text[span.to..]].concat()
 }
 
-/// A text with one value changed; as it was where it has none.
-pub fn damaged(text: &[u8], random: &mut Random) -> Vec<u8> {
+/// Changes one value of a text. A replacement is appended to a text without values.
+pub fn mutate_value(text: &[u8], random: &mut Random) -> Vec<u8> {
     let all = spans(text);
     if all.is_empty() {
         return [text, random.pick(PIECES).as_bytes()].concat();
@@ -198,16 +199,16 @@ pub fn damaged(text: &[u8], random: &mut Random) -> Vec<u8> {
     let own = &text[span.from..span.to];
     let items: Vec<Span> = all.iter().copied().filter(|span| span.is_item).collect();
     match random.below(10) {
-        0 | 1 => replaced(text, span, random.pick(PIECES).as_bytes()),
+        0 | 1 => replace_span(text, span, random.pick(PIECES).as_bytes()),
         2 => {
             let other = *random.pick(&all);
-            replaced(text, span, &text[other.from..other.to])
+            replace_span(text, span, &text[other.from..other.to])
         }
-        // Of the same kind, which fits more often.
+        // A value of the same kind is more often valid.
         3 => {
             let alike: Vec<&Span> = all.iter().filter(|other| text[other.from] == own[0]).collect();
             let other = **random.pick(&alike);
-            replaced(text, span, &text[other.from..other.to])
+            replace_span(text, span, &text[other.from..other.to])
         }
         4 | 5 => {
             let numbers: Vec<Span> = all
@@ -216,16 +217,20 @@ pub fn damaged(text: &[u8], random: &mut Random) -> Vec<u8> {
                 .filter(|span| is_integer(text, *span))
                 .collect();
             if numbers.is_empty() {
-                return replaced(text, span, random.pick(PIECES).as_bytes());
+                return replace_span(text, span, random.pick(PIECES).as_bytes());
             }
             let span = *random.pick(&numbers);
-            replaced(text, span, nearby(&text[span.from..span.to], random).as_bytes())
+            replace_span(
+                text,
+                span,
+                nearby_number(&text[span.from..span.to], random).as_bytes(),
+            )
         }
         6 if !items.is_empty() => {
             let item = *random.pick(&items);
             let again = &text[item.from..item.to];
             let times = [1, 1, 1, 2, 40][random.below(5)];
-            replaced(
+            replace_span(
                 text,
                 Span {
                     to: item.from,
@@ -246,21 +251,21 @@ pub fn damaged(text: &[u8], random: &mut Random) -> Vec<u8> {
             } else {
                 item.to
             };
-            replaced(text, Span { from, to, ..item }, b"")
+            replace_span(text, Span { from, to, ..item }, b"")
         }
         8 => {
             let is_operation =
                 |span: &&Span| text[span.from] == b'"' && text[span.from..span.to].contains(&b'.');
             let operations: Vec<&Span> = all.iter().filter(is_operation).collect();
             if operations.is_empty() {
-                return replaced(
+                return replace_span(
                     text,
                     span,
                     format!("[{}]", String::from_utf8_lossy(own)).as_bytes(),
                 );
             }
             let span = **random.pick(&operations);
-            replaced(
+            replace_span(
                 text,
                 span,
                 format!("\"{}\"", random.pick(Op::ALL).name()).as_bytes(),
@@ -270,7 +275,7 @@ pub fn damaged(text: &[u8], random: &mut Random) -> Vec<u8> {
             let at = span.from + usize::from(own[0] == b'"') + random.below(own.len().max(2) - 1);
             let at = at.min(span.to);
             let to = (at + random.below(2)).min(span.to.saturating_sub(1)).max(at);
-            replaced(
+            replace_span(
                 text,
                 Span { from: at, to, ..span },
                 random.pick(CHARACTERS).as_bytes(),
@@ -283,7 +288,7 @@ fn is_integer(text: &[u8], span: Span) -> bool {
     matches!(text[span.from], b'-' | b'0'..=b'9')
 }
 
-fn nearby(number: &[u8], random: &mut Random) -> String {
+fn nearby_number(number: &[u8], random: &mut Random) -> String {
     let number: i64 = std::str::from_utf8(number)
         .ok()
         .and_then(|text| text.parse().ok())
@@ -296,17 +301,17 @@ fn nearby(number: &[u8], random: &mut Random) -> String {
     }
 }
 
-/// The first text with one value taken from the second.
-pub fn crossed(first: &[u8], second: &[u8], random: &mut Random) -> Vec<u8> {
+/// Replaces one value of the first text by one of the second.
+pub fn cross(first: &[u8], second: &[u8], random: &mut Random) -> Vec<u8> {
     let (here, there) = (spans(first), spans(second));
     if here.is_empty() || there.is_empty() {
         return second.to_vec();
     }
     let (into, from) = (*random.pick(&here), *random.pick(&there));
-    replaced(first, into, &second[from.from..from.to])
+    replace_span(first, into, &second[from.from..from.to])
 }
 
-/// Damages `data[..size]` in place, a few times; the new size. `plain` is libFuzzer's own damage.
+/// Mutates `data[..size]` in place a few times and returns the new size. `plain` is libFuzzer's own mutation.
 pub fn mutate(
     data: &mut [u8],
     size: usize,
@@ -320,7 +325,7 @@ pub fn mutate(
     }
     let mut text = data[..size].to_vec();
     for _ in 0..=random.below(3) {
-        let next = damaged(&text, &mut random);
+        let next = mutate_value(&text, &mut random);
         if next.len() <= most {
             text = next;
         }
@@ -357,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_too_odd_to_be_damaged() {
+    fn any_text_can_be_mutated() {
         let mut random = Random::new(1);
         for text in [
             &b""[..],
@@ -375,9 +380,9 @@ mod tests {
             b"\"a\\\"",
         ] {
             for _ in 0..2_000 {
-                let once = damaged(text, &mut random);
-                damaged(&once, &mut random);
-                crossed(text, &once, &mut random);
+                let once = mutate_value(text, &mut random);
+                mutate_value(&once, &mut random);
+                cross(text, &once, &mut random);
             }
         }
     }
