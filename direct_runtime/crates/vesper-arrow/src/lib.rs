@@ -8,29 +8,29 @@
 //! `stream` is how tables come and go. `row` gives one row to who looks at it. What an error says is not known here:
 //! `errors` makes the column of what the crate above says. (docs/spec/batches.md)
 
+mod block_inputs;
+mod block_outputs;
+mod buffer_pool;
 mod cell;
-mod crew;
-mod errors;
-mod fill;
-mod give;
-mod given;
-mod kept;
-mod names;
-mod pass;
+mod cell_conversion;
+mod column_reader;
+mod column_writer;
+mod enum_column;
+mod error_column;
+mod part;
+mod part_run;
 mod plan;
-mod read;
-mod row;
-mod run;
+mod row_inputs;
 mod scales;
 mod stream;
-mod write;
+mod thread_pool;
 
 pub use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
 pub use arrow_schema::{ArrowError, SchemaRef};
 pub use cell::{Cell, cell};
-pub use crew::{Crew, Holder};
-pub use errors::{Told, error_column};
+pub use error_column::{Told, error_column};
+pub use part::{Ended, Failed, IsOver, Part, ROWS, Terms, json_text, run_part};
 pub use plan::{Decimals, Form, Options, Plan, Refusal};
-pub use row::inputs_of_row;
-pub use run::{Ended, Failed, IsOver, Part, ROWS, Terms, json_text, run_part};
+pub use row_inputs::inputs_of_row;
 pub use stream::{Exported, Table};
+pub use thread_pool::{Crew, Holder};

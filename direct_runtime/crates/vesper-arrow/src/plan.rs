@@ -7,8 +7,8 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use vesper_interp::Program;
 use vesper_ir::{Type, Value};
 
+use crate::column_writer::{PRECISION, column_type};
 use crate::scales::{Bound, of_column, of_outputs, of_value};
-use crate::write::{PRECISION, column_type};
 
 /// What the columns of a table are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use vesper_ir::node::{Expression, ExpressionIndex, ExpressionKind, For, ForKind,
 use vesper_ir::{Op, Type, Value};
 
 use crate::cell::scale_of_column;
-use crate::write::PRECISION;
+use crate::column_writer::PRECISION;
 
 /// A scale, or no bound at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use crate::run::ROWS;
+use crate::part::ROWS;
 
 /// A table that is read once, from its beginning to its end.
 pub struct Table {

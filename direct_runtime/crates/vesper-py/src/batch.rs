@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 use vesper_arrow::{ArrowError, Decimals, Exported, Form, Options, Plan, Refusal, Table, Terms};
 
-use crate::program::{Program, limits};
+use crate::calls::program::{Program, limits};
 
 mod cells;
 mod reader;

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
 use vesper_arrow::{Cell, RecordBatch, cell};
 
-use crate::decimals::decimals;
-use crate::times::{date_object, duration_object, timestamp_object};
+use crate::inputs::times::{date_object, duration_object, timestamp_object};
+use crate::layout::decimals::decimals;
 
 /// A row, as a dict of what a caller would have given.
 pub(super) fn row_object<'py>(

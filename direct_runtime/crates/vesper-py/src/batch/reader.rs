@@ -17,9 +17,9 @@ use vesper_interp::guard::guarded;
 use vesper_ir::Value;
 
 use super::cells::row_object;
-use crate::lock::{locked, unlocked};
-use crate::outcome::{bad_input, fault};
-use crate::program::Program;
+use crate::calls::outcome::{bad_input, fault};
+use crate::calls::program::Program;
+use crate::global_lock::{locked, unlocked};
 
 /// How many parts for each thread are run ahead of who reads the answer: enough that no thread waits for him, and few
 /// enough that a stream of any length needs little memory.

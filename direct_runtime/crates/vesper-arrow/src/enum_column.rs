@@ -1,0 +1,155 @@
+//! The column of an enum: the names of members, one behind the other.
+
+use std::sync::Arc;
+
+use arrow_array::StringArray;
+use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_schema::ArrowError;
+use vesper_ir::{EnumType, Member};
+
+use crate::buffer_pool;
+
+/// Names up to this length are written with room behind them, which the next one takes.
+const SHORT: usize = 16;
+
+/// A name with the room behind it, and its length.
+type Padded = ([u8; SHORT], usize);
+
+/// A column of names that is being written. Names are few and short, and rows are many: copying a text of any length
+/// takes longer than all else that there is to do for a row, so that as many bytes are copied for each.
+#[derive(Debug)]
+pub(crate) struct Names {
+    of: Arc<EnumType>,
+    /// By member; none where a name is longer.
+    padded: Vec<Padded>,
+    bytes: Vec<u8>,
+    offsets: Vec<i32>,
+    nulls: NullBufferBuilder,
+}
+
+fn padded(of: &EnumType) -> Option<Vec<Padded>> {
+    let pad = |name: &Arc<str>| {
+        let mut room = [0; SHORT];
+        room.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+        Some((room, name.len()))
+    };
+    of.members().iter().map(pad).collect()
+}
+
+impl Names {
+    pub(crate) fn new(of: &Arc<EnumType>, rows: usize) -> Self {
+        let mut offsets = buffer_pool::room(rows + 1);
+        offsets.push(0);
+        Self {
+            padded: padded(of).unwrap_or_default(),
+            of: Arc::clone(of),
+            bytes: buffer_pool::room(rows * 8 + SHORT),
+            offsets,
+            nulls: NullBufferBuilder::new(rows),
+        }
+    }
+
+    /// What an offset cannot say makes a column that cannot be made: `finish` says so.
+    #[inline]
+    fn end(&mut self) {
+        self.offsets
+            .push(i32::try_from(self.bytes.len()).unwrap_or(i32::MAX));
+    }
+
+    #[inline]
+    fn write(&mut self, member: Member) -> bool {
+        if let Some((room, length)) = self.padded.get(member.0 as usize) {
+            let end = self.bytes.len() + length;
+            self.bytes.extend_from_slice(room);
+            self.bytes.truncate(end);
+        } else if let Some(name) = self.of.name(member) {
+            self.bytes.extend_from_slice(name.as_bytes());
+        } else {
+            return false;
+        }
+        self.end();
+        true
+    }
+
+    /// Writes short names; false, and then more or less is written, where one is long, or no name.
+    fn write_all(&mut self, members: impl Iterator<Item = Member> + Clone) -> bool {
+        let Self {
+            padded,
+            bytes,
+            offsets,
+            ..
+        } = self;
+        let start = bytes.len();
+        let mut end = start;
+        let mut is_known = true;
+        offsets.extend(members.clone().map(|member| {
+            let length = padded.get(member.0 as usize).map_or(usize::MAX, |name| name.1);
+            is_known &= length <= SHORT;
+            end = end.saturating_add(length);
+            i32::try_from(end).unwrap_or(i32::MAX)
+        }));
+        if !is_known {
+            return false;
+        }
+        bytes.resize(end + SHORT, 0);
+        let mut at = start;
+        for member in members {
+            if let (Some((name, length)), Some(room)) = (
+                padded.get(member.0 as usize),
+                bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<SHORT>),
+            ) {
+                *room = *name;
+                at += length;
+            }
+        }
+        bytes.truncate(end);
+        true
+    }
+
+    /// A member; one that the enum does not have, which the verifier rules out, becomes null.
+    #[inline]
+    pub(crate) fn append(&mut self, member: Member) {
+        if self.write(member) {
+            self.nulls.append_non_null();
+        } else {
+            self.append_null();
+        }
+    }
+
+    /// So many members. Where all names are short, their lengths are added up first, and then room is made once.
+    pub(crate) fn append_all(&mut self, members: impl Iterator<Item = Member> + Clone) {
+        let before = (self.bytes.len(), self.offsets.len());
+        if self.write_all(members.clone()) {
+            self.nulls.append_n_non_nulls(self.offsets.len() - before.1);
+            return;
+        }
+        self.bytes.truncate(before.0);
+        self.offsets.truncate(before.1);
+        let mut count = 0;
+        for member in members {
+            if self.write(member) {
+                count += 1;
+            } else {
+                self.nulls.append_n_non_nulls(count);
+                count = 0;
+                self.append_null();
+            }
+        }
+        self.nulls.append_n_non_nulls(count);
+    }
+
+    pub(crate) fn append_null(&mut self) {
+        self.end();
+        self.nulls.append_null();
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<StringArray, ArrowError> {
+        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
+        let bytes = std::mem::take(&mut self.bytes);
+        StringArray::try_new(
+            OffsetBuffer::new(ScalarBuffer::from(buffer_pool::lent(Buffer::from_vec(offsets)))),
+            buffer_pool::lent(Buffer::from_vec(bytes)),
+            self.nulls.finish(),
+        )
+    }
+}

@@ -1,0 +1,39 @@
+//! The inputs of one row as values, for whoever looks at it beside the batch.
+
+use arrow_array::RecordBatch;
+use vesper_interp::Program;
+use vesper_ir::Value;
+
+use crate::cell_conversion::Conversion;
+use crate::column_reader::Column;
+use crate::part::json_text;
+use crate::plan::{Form, From, Plan};
+
+/// What the node was given in a row, in declared order; nothing where that did not fit, so that nothing was run. It is read
+/// cell by cell, which is slow and comes to the same.
+pub fn inputs_of_row(program: &Program, plan: &Plan, given: &RecordBatch, row: usize) -> Option<Vec<Value>> {
+    if row >= given.num_rows() {
+        return None;
+    }
+    if plan.form == Form::Json {
+        return program
+            .inputs_of_json(json_text(plan, given, row)?.as_bytes())
+            .ok();
+    }
+    let mut conversion = Conversion::default();
+    let mut values = Vec::with_capacity(plan.inputs.len());
+    for (input, from) in program.node().inputs.iter().zip(&plan.inputs) {
+        values.push(match from {
+            From::Same(value) => value.clone(),
+            From::Column(place) => Column::spelled(given.columns().get(*place)?.as_ref()).read_cell(
+                &input.ty,
+                input.default.as_ref(),
+                row,
+                plan.form == Form::Spelled,
+                &input.name,
+                &mut conversion,
+            )?,
+        });
+    }
+    conversion.problems.is_empty().then_some(values)
+}

@@ -1,0 +1,295 @@
+//! The shortest ways into a node: an outcome object, the bare outputs, or JSON text, without a Python function between.
+
+use pyo3::Borrowed;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
+use vesper_interp::Outcome;
+use vesper_interp::guard::guarded;
+
+use crate::calls::fast_entry::Definition;
+use crate::calls::outcome::{bad_input, fault};
+use crate::calls::program::{Program, as_dict, limits};
+use crate::inputs::fast_inputs::Swift;
+use crate::watch::watched;
+
+/// A node without effects, as it is called many times.
+#[pyclass(frozen, module = "vesper._direct")]
+pub(crate) struct Entry {
+    program: Py<Program>,
+    returned: OneSlot,
+    /// Makes an outcome object of a tuple that is not `returned`.
+    other: Py<PyAny>,
+    /// Raises the exception for such a tuple.
+    refuse: Py<PyAny>,
+}
+
+/// How a call ended.
+enum Ended<'py> {
+    Returned(Bound<'py, PyDict>),
+    Otherwise(Bound<'py, PyTuple>),
+}
+
+#[pymethods]
+impl Entry {
+    #[new]
+    #[pyo3(signature = (program, returned, other, refuse, /))]
+    fn new(
+        program: Py<Program>,
+        returned: &Bound<'_, PyType>,
+        other: Py<PyAny>,
+        refuse: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let returned = OneSlot::new(returned, "value")?;
+        Ok(Self {
+            program,
+            returned,
+            other,
+            refuse,
+        })
+    }
+
+    /// The outcome of an execution on these inputs.
+    #[pyo3(signature = (inputs, /, now = None))]
+    fn outcome<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self.run(py, inputs, now)? {
+            Ended::Returned(outputs) => self.returned.make(outputs.as_any()),
+            Ended::Otherwise(raw) => self.other.bind(py).call1((raw,)),
+        }
+    }
+
+    /// The outcome, the path and the fingerprint of an execution on these inputs.
+    #[pyo3(signature = (inputs, key, /, now = None))]
+    fn pathed<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        key: &[u8],
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyBytes>, u64)> {
+        let program = self.program.get();
+        let (ended, path, fingerprint) = program.ran_pathed(py, inputs, key, now, limits(None, None)?)?;
+        let shown = program.shown();
+        let other = |raw: Bound<'py, PyTuple>| self.other.bind(py).call1((raw,));
+        let outcome = match ended {
+            Ok(Ok(Outcome::Returned(values))) => self.returned.make(shown.returned(py, &values)?.as_any())?,
+            Ok(Ok(outcome)) => other(shown.outcome(py, &outcome)?)?,
+            Ok(Err(problems)) => other(bad_input(py, &problems)?)?,
+            Err(message) => other(fault(py, &message)?)?,
+        };
+        Ok((outcome, PyBytes::new(py, &path.bytes()), fingerprint))
+    }
+
+    /// The outputs of an execution on these inputs; where there are none, `refuse` raises why.
+    #[pyo3(signature = (inputs, /, now = None))]
+    fn outputs<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        match self.run(py, inputs, now)? {
+            Ended::Returned(outputs) => Ok(outputs),
+            Ended::Otherwise(raw) => {
+                self.refuse.bind(py).call1((raw,))?;
+                Err(PyRuntimeError::new_err(
+                    "an outcome without outputs was not refused",
+                ))
+            }
+        }
+    }
+
+    /// The outcome of an execution on the inputs in a JSON text, as canonical JSON: a function of C.
+    #[getter]
+    fn json<'py>(entry: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        JSON.bind(entry.as_any())
+    }
+
+    /// What `json` does where a call is more than one text, or that is not as most callers write it.
+    #[pyo3(signature = (inputs, /, now = None))]
+    fn run_json<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let program = self.program.get();
+        let inputs = inputs.cast::<PyBytes>().map_err(|_| {
+            let name = &program.compiled().node().node_id;
+            let given = inputs.get_type().name();
+            let given = given.map_or_else(|_| "that".to_owned(), |given| given.to_string());
+            PyTypeError::new_err(format!("{name}.run_json takes JSON text as bytes, not {given}"))
+        })?;
+        program.refuse_effects()?;
+        let now = program.now(now)?;
+        let text = inputs.as_bytes();
+        let limits = limits(None, None)?;
+        // The bytes never change, and the caller holds them.
+        if let Some(mut room) = program.room(py) {
+            let run = || guarded(|| program.compiled().run_json_in(&mut room, text, limits));
+            match watched(py, run)? {
+                Ok(answer) => {
+                    program.put_back(py, room);
+                    if let Some(answer) = answer {
+                        return Ok(PyBytes::new(py, answer.as_bytes()));
+                    }
+                }
+                Err(message) => {
+                    let answer = vesper_interp::json::fault(&message);
+                    return Ok(PyBytes::new(py, answer.as_bytes()));
+                }
+            }
+        }
+        let answer = watched(py, || guarded(|| program.compiled().run_json(text, now, limits)))?;
+        let answer = answer.unwrap_or_else(|message| vesper_interp::json::fault(&message));
+        Ok(PyBytes::new(py, answer.as_bytes()))
+    }
+}
+
+impl Entry {
+    #[inline]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Ended<'py>> {
+        let program = self.program.get();
+        let inputs = as_dict(inputs)?;
+        program.refuse_effects()?;
+        let now = program.now(now)?;
+        match guarded(|| program.expressly(py, inputs.as_any().as_borrowed())) {
+            Ok(Some(outputs)) => return Ok(Ended::Returned(outputs)),
+            Ok(None) => {}
+            Err(message) => return Ok(Ended::Otherwise(fault(py, &message)?)),
+        }
+        let shown = program.shown();
+        // A node that has room needs no time of its start.
+        if let Some(mut room) = program.room(py) {
+            match guarded(|| program.run_swiftly(py, &mut room, inputs, None)) {
+                Ok(ran) => {
+                    program.put_back(py, room);
+                    match ran? {
+                        Swift::Returned(outputs) => return Ok(Ended::Returned(outputs)),
+                        Swift::Otherwise(outcome) => {
+                            return Ok(Ended::Otherwise(shown.outcome(py, &outcome)?));
+                        }
+                        Swift::Unusual => {}
+                    }
+                }
+                Err(message) => return Ok(Ended::Otherwise(fault(py, &message)?)),
+            }
+        }
+        Ok(match program.ran(py, inputs, now, limits(None, None)?)? {
+            Ok(Ok(Outcome::Returned(values))) => Ended::Returned(shown.returned(py, &values)?),
+            Ok(Ok(outcome)) => Ended::Otherwise(shown.outcome(py, &outcome)?),
+            Ok(Err(problems)) => Ended::Otherwise(bad_input(py, &problems)?),
+            Err(message) => Ended::Otherwise(fault(py, &message)?),
+        })
+    }
+}
+
+static JSON: Definition = Definition::new(ffi::PyMethodDef {
+    ml_name: c"run_json".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer {
+        PyCFunctionFastWithKeywords: json,
+    },
+    ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+    ml_doc:
+        c"run_json($self, inputs, /, now=None)\n--\n\nInputs as JSON text to the outcome as canonical JSON."
+            .as_ptr(),
+});
+
+/// `Entry.json` as Python calls it: by hand, because what PyO3 puts around a method costs as much as a short node. With
+/// one argument that is what most callers give it is answered here, and otherwise by `Entry.run_json`.
+unsafe extern "C" fn json(
+    entry: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls this, with the lock held, and holds all objects until it comes back; there are as many
+    // arguments as it says. `Entry::json` made the function, with an entry.
+    let (py, own, first) = unsafe {
+        let py = Python::assume_attached();
+        let own = Borrowed::from_ptr(py, entry).cast_unchecked::<Entry>();
+        let is_usual = count == 1 && names.is_null();
+        (py, own, is_usual.then(|| Borrowed::from_ptr(py, *arguments)))
+    };
+    if let Some(Ok(text)) = first.map(Borrowed::cast::<PyBytes>) {
+        match guarded(|| own.get().program.get().json_expressly(py, text.as_bytes())) {
+            Ok(Some(answer)) => return answer.into_ptr(),
+            Ok(None) => {}
+            Err(message) => {
+                let answer = vesper_interp::json::fault(&message);
+                return PyBytes::new(py, answer.as_bytes()).into_ptr();
+            }
+        }
+    }
+    // As it was called, and as PyO3 does it: it knows how arguments are given, and what to say where they are not.
+    // SAFETY: as above; a name that is alive, and the arguments that Python gave. A new object, or nothing and an error.
+    unsafe {
+        let method = ffi::PyObject_GetAttr(entry, intern!(py, "run_json").as_ptr());
+        if method.is_null() {
+            return method;
+        }
+        let answer = ffi::PyObject_Vectorcall(method, arguments, count.unsigned_abs(), names);
+        ffi::Py_DECREF(method);
+        answer
+    }
+}
+
+/// A class of Python with one slot, of which objects are made without its `__init__`.
+struct OneSlot {
+    class: Py<PyType>,
+    slot: Py<PyString>,
+}
+
+impl OneSlot {
+    fn new(class: &Bound<'_, PyType>, slot: &str) -> PyResult<Self> {
+        let py = class.py();
+        let found = Self {
+            class: class.clone().unbind(),
+            slot: PyString::intern(py, slot).unbind(),
+        };
+        // A base that is written in C may have more to set up than the slot.
+        let object = py.import("builtins")?.getattr("object")?;
+        if !class.getattr("__base__")?.is(&object) {
+            return Err(PyTypeError::new_err("the class of outcomes has a base"));
+        }
+        let probe = PyDict::new(py);
+        if !found.make(probe.as_any())?.getattr(slot)?.is(&probe) {
+            return Err(PyTypeError::new_err(
+                "the class of outcomes does not keep what it is given",
+            ));
+        }
+        Ok(found)
+    }
+
+    /// An object with this in its slot.
+    #[inline]
+    fn make<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        let class: *mut ffi::PyTypeObject = self.class.as_ptr().cast();
+        // SAFETY: the class is alive and derives from `object` alone, so that its `tp_alloc` gives a whole object, its
+        // slots empty, with a count of one; or nothing and an error. Setting the attribute is what `object.__setattr__`
+        // does, and takes a reference of its own.
+        unsafe {
+            let Some(allocate) = (*class).tp_alloc else {
+                return Err(PyTypeError::new_err("the class of outcomes has no allocator"));
+            };
+            let object = Bound::from_owned_ptr_or_err(py, allocate(class, 0))?;
+            match ffi::PyObject_GenericSetAttr(object.as_ptr(), self.slot.as_ptr(), value.as_ptr()) {
+                0 => Ok(object),
+                _ => Err(PyErr::fetch(py)),
+            }
+        }
+    }
+}

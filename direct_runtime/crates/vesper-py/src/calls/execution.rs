@@ -1,0 +1,218 @@
+//! One execution, as Python advances it: nothing at first, then what came of each request.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use vesper_interp::guard::guarded;
+use vesper_interp::problems::{Path, Problems};
+use vesper_interp::{Advanced, Completion, Misuse, Request};
+use vesper_ir::{ErrorCode, FailureCode, Type, Value};
+
+use crate::calls::outcome::{bad_input, fault};
+use crate::calls::program::Program;
+use crate::inputs::checked_inputs::Conversion;
+use crate::inputs::values::to_python;
+use crate::watch::watched;
+
+/// Where an execution is.
+pub(crate) enum Begun {
+    /// The inputs did not fit: it ends when it is advanced for the first time.
+    BadInput(Problems),
+    Running(Box<vesper_interp::Execution>),
+    Ended,
+}
+
+/// Which way an execution went, and what it has read.
+pub(crate) struct Way {
+    pub(crate) path: vesper_interp::Path,
+    pub(crate) fingerprint: u64,
+}
+
+/// One execution of a node; it waits for what it asked for.
+#[pyclass(module = "vesper._direct")]
+pub(crate) struct Execution {
+    program: Py<Program>,
+    begun: Begun,
+    /// Of one that was started with a path: that of the end, once it has ended; before, that of nothing.
+    way: Option<Way>,
+}
+
+impl Execution {
+    pub(crate) fn new(program: Py<Program>, begun: Begun) -> Self {
+        let way = None;
+        Self { program, begun, way }
+    }
+
+    /// One that says which way it goes.
+    pub(crate) fn pathed(program: Py<Program>, begun: Begun, way: Way) -> Self {
+        let way = Some(way);
+        Self { program, begun, way }
+    }
+
+    /// Keeps the way of an execution that ends here.
+    fn end(&mut self) {
+        if let (Begun::Running(execution), Some(way)) = (&self.begun, &mut self.way)
+            && let Ok(ended) = guarded(|| (execution.path(), execution.fingerprint()))
+        {
+            (way.path, way.fingerprint) = ended;
+        }
+        self.begun = Begun::Ended;
+    }
+
+    fn way(&self) -> PyResult<&Way> {
+        self.way.as_ref().ok_or_else(|| {
+            PyValueError::new_err("this execution was not started with a path: start_pathed does")
+        })
+    }
+}
+
+pub(crate) fn misuse(Misuse(what): Misuse) -> PyErr {
+    PyValueError::new_err(what)
+}
+
+#[pymethods]
+impl Execution {
+    /// What was observed so far, from this place in the list of all marks on; nothing any more when it has ended.
+    #[pyo3(signature = (start = 0, /))]
+    fn marks_from<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyList>> {
+        let marks = match &self.begun {
+            Begun::Running(execution) => execution.marks(),
+            Begun::BadInput(_) | Begun::Ended => &[],
+        };
+        let shown = self.program.bind(py).get().shown();
+        shown.marks(py, marks.get(start..).unwrap_or(&[]))
+    }
+
+    /// The points that were passed so far.
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let way = self.way()?;
+        Ok(match &self.begun {
+            Begun::Running(execution) => PyBytes::new(py, &execution.path().bytes()),
+            Begun::BadInput(_) | Begun::Ended => PyBytes::new(py, &way.path.bytes()),
+        })
+    }
+
+    /// The fingerprint of what was read so far.
+    fn fingerprint(&self) -> PyResult<u64> {
+        let way = self.way()?;
+        Ok(match &self.begun {
+            Begun::Running(execution) => execution.fingerprint(),
+            Begun::BadInput(_) | Begun::Ended => way.fingerprint,
+        })
+    }
+
+    /// Goes on until the next request or the end.
+    #[pyo3(signature = (completion = None, /))]
+    fn advance<'py>(
+        &mut self,
+        py: Python<'py>,
+        completion: Option<&Bound<'py, PyTuple>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let program = self.program.bind(py).clone();
+        let program = program.get();
+        let done = |outcome: Bound<'py, PyTuple>, marks: Bound<'py, PyList>| {
+            (intern!(py, "done"), outcome, marks).into_pyobject(py)
+        };
+        match &mut self.begun {
+            Begun::Ended => Err(PyValueError::new_err("this execution has ended")),
+            Begun::BadInput(_) if completion.is_some() => {
+                Err(PyValueError::new_err("nothing was asked for yet"))
+            }
+            Begun::BadInput(problems) => {
+                let outcome = bad_input(py, problems)?;
+                self.begun = Begun::Ended;
+                done(outcome, PyList::empty(py))
+            }
+            Begun::Running(execution) => {
+                let completion = match completion {
+                    Some(given) => Some(completed(program, execution.awaited(), given)?),
+                    None => None,
+                };
+                match watched(py, || guarded(|| execution.advance(completion))) {
+                    // A signal stopped it where it cannot go on.
+                    Err(interrupted) => {
+                        self.end();
+                        Err(interrupted)
+                    }
+                    Ok(Err(message)) => {
+                        self.end();
+                        done(fault(py, &message)?, PyList::empty(py))
+                    }
+                    Ok(Ok(Err(wrong))) => Err(misuse(wrong)),
+                    Ok(Ok(Ok(Advanced::Blocked(request)))) => {
+                        (intern!(py, "blocked"), request_dict(py, program, &request)?).into_pyobject(py)
+                    }
+                    Ok(Ok(Ok(Advanced::Done(outcome, marks)))) => {
+                        self.end();
+                        let shown = program.shown();
+                        done(shown.outcome(py, &outcome)?, shown.marks(py, &marks)?)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `(id, kind, what)`, with the value read as the type of the request that is waited for.
+fn completed(
+    program: &Program,
+    awaited: Option<(u64, &Type)>,
+    given: &Bound<'_, PyTuple>,
+) -> PyResult<(u64, Completion)> {
+    let (id, kind, what): (u64, String, Bound<'_, PyAny>) = given.extract()?;
+    let text = || what.extract::<String>();
+    let completion = match kind.as_str() {
+        "failed" => Completion::Failed(FailureCode::new(&text()?)),
+        "denied" => Completion::Denied(Arc::from(text()?)),
+        "limit_hit" => Completion::LimitHit(Arc::from(text()?)),
+        "value" => {
+            let mut conversion = Conversion::default();
+            let mut value = Value::Null;
+            let fits = match awaited {
+                Some((waiting, ty)) if waiting == id => {
+                    let shape = program.shapes().of(given.py(), ty);
+                    conversion.value(&shape, &what, &Path::Input("result"), &mut value)?
+                }
+                // Refused by the execution, which says what it waits for.
+                _ => false,
+            };
+            if fits && conversion.problems.is_empty() {
+                Completion::Value(value)
+            } else {
+                Completion::Failed(ErrorCode::BadResponse.into())
+            }
+        }
+        other => {
+            return Err(PyTypeError::new_err(format!(
+                "a completion is value, failed, denied or limit_hit, not `{other}`"
+            )));
+        }
+    };
+    Ok((id, completion))
+}
+
+fn request_dict<'py>(py: Python<'py>, program: &Program, request: &Request) -> PyResult<Bound<'py, PyDict>> {
+    let fixed = PyDict::new(py);
+    for (name, text) in &request.fixed {
+        fixed.set_item(name.as_ref(), text.as_ref())?;
+    }
+    let arguments = PyDict::new(py);
+    for argument in &request.arguments {
+        let value = to_python(py, &program.shapes().of(py, &argument.ty), &argument.value)?;
+        arguments.set_item(argument.name.as_ref(), value)?;
+    }
+    let dict = PyDict::new(py);
+    dict.set_item(intern!(py, "id"), request.id)?;
+    dict.set_item(intern!(py, "node"), request.node.as_ref())?;
+    dict.set_item(intern!(py, "step"), request.step.as_ref())?;
+    dict.set_item(intern!(py, "path"), &request.path)?;
+    dict.set_item(intern!(py, "effect"), request.effect.name())?;
+    dict.set_item(intern!(py, "class"), request.class.name())?;
+    dict.set_item(intern!(py, "key"), request.key.as_deref())?;
+    dict.set_item(intern!(py, "fixed"), fixed)?;
+    dict.set_item(intern!(py, "arguments"), arguments)?;
+    Ok(dict)
+}

@@ -1,0 +1,562 @@
+//! A loaded node, as Python calls it: a dict of inputs in, a tuple that says how the execution ended out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use vesper_interp::guard::guarded;
+use vesper_interp::inputs::ProblemKind;
+use vesper_interp::problems::{Path, Problems};
+use vesper_interp::{
+    FingerprintKey, Limits, LoopClass, Outcome, Point, Room, Rule, Rules, fingerprint_of_problems,
+};
+use vesper_ir::{Type, Value};
+
+use crate::IrRejected;
+use crate::calls::execution::{Begun, Execution, Way, misuse};
+use crate::calls::frame_pool::Waiting;
+use crate::calls::frameless_call::Expressway;
+use crate::calls::outcome::{Named, Shown, bad_input, fault};
+use crate::inputs::checked_inputs::Conversion;
+use crate::inputs::dict_fields::gather;
+use crate::inputs::shapes::Shapes;
+use crate::inputs::values::{any_scalar, to_dict};
+use crate::tier::{Asked, look, shown};
+use crate::watch::{WATCH, watched};
+
+/// One loaded node: verified, compiled, immutable, safe to call from any thread.
+#[pyclass(frozen, module = "vesper._direct")]
+pub(crate) struct Program {
+    compiled: vesper_interp::Program,
+    inputs: Named,
+    inputs_by_name: HashMap<Arc<str>, usize>,
+    outputs: Named,
+    shapes: Shapes,
+    /// True where no input runs code of Python while it is read.
+    has_plain_inputs: bool,
+    waiting: Waiting<Room>,
+    waiting_pathed: Waiting<Room>,
+    expressway: Expressway,
+}
+
+/// The converted inputs, or what is wrong with them.
+pub(crate) type Converted = Result<Vec<Value>, Problems>;
+
+#[pymethods]
+impl Program {
+    /// Reads, verifies and compiles a document; `dependencies` are those of the nodes that it calls. `rules` names those
+    /// of the optimizer that are to be used: none where it is empty, all where there is no such list.
+    #[staticmethod]
+    #[pyo3(signature = (
+        ir, dependencies = Vec::new(), /, optimise = true, rules = None, *,
+        jit = "off", jit_calls = 100, jit_operations = 20_000, max_code_bytes = 1 << 26, jit_fail_guard = None,
+    ))]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 gives a list that it made")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "all but two have names where it is called"
+    )]
+    fn load(
+        py: Python<'_>,
+        ir: &Bound<'_, PyBytes>,
+        dependencies: Vec<Bound<'_, PyBytes>>,
+        optimise: bool,
+        rules: Option<Vec<String>>,
+        jit: &str,
+        jit_calls: u32,
+        jit_operations: u64,
+        max_code_bytes: usize,
+        jit_fail_guard: Option<u32>,
+    ) -> PyResult<Self> {
+        let asked = Asked {
+            jit,
+            calls: jit_calls,
+            operations: jit_operations,
+            max_code_bytes,
+            fail_guard: jit_fail_guard,
+        };
+        let tiering = asked.tiering()?;
+        let rules = chosen_rules(optimise, rules.as_deref())?;
+        let bytes = ir.as_bytes();
+        let others: Vec<&[u8]> = dependencies.iter().map(PyBytesMethods::as_bytes).collect();
+        let compiled = guarded(|| vesper_interp::Program::load_tiered(bytes, &others, rules, tiering))
+            .map_err(|message| PyRuntimeError::new_err(format!("engine fault while loading: {message}")))?
+            .map_err(|rejected| IrRejected::new_err(rejected.to_string()))?;
+        let shapes = Shapes::new(py, compiled.nodes());
+        let node = compiled.node();
+        let inputs = node.inputs.iter().map(|input| (&input.name, &input.ty));
+        let inputs = Named::new(py, &shapes, inputs);
+        let inputs_by_name = node
+            .inputs
+            .iter()
+            .map(|input| Arc::clone(&input.name))
+            .zip(0..)
+            .collect();
+        let outputs = node.outputs.iter().map(|output| (&output.name, &output.ty));
+        let outputs = Named::new(py, &shapes, outputs);
+        Ok(Self {
+            expressway: Expressway::new(py, &inputs, &outputs)?,
+            compiled,
+            has_plain_inputs: inputs.shapes.iter().all(|shape| shape.is_plain),
+            inputs,
+            inputs_by_name,
+            outputs,
+            shapes,
+            waiting: Waiting::new(py)?,
+            waiting_pathed: Waiting::new(py)?,
+        })
+    }
+
+    #[getter]
+    fn node_id(&self) -> &str {
+        &self.compiled.node().node_id
+    }
+
+    #[getter]
+    fn semantic_hash(&self) -> &str {
+        &self.compiled.node().semantic_hash
+    }
+
+    /// What the optimizer makes of the node, for people to read (docs/spec/optimizer.md).
+    fn optimised_listing(&self) -> PyResult<String> {
+        guarded(|| self.compiled.optimised_listing())
+            .map_err(|message| PyRuntimeError::new_err(format!("engine fault while optimising: {message}")))
+    }
+
+    /// True when an execution may ask for effects: then it is started, not called.
+    #[getter]
+    fn asks(&self) -> bool {
+        self.compiled.asks()
+    }
+
+    /// True when an execution needs the time of its start.
+    #[getter]
+    fn uses_now(&self) -> bool {
+        self.compiled.uses_now()
+    }
+
+    /// What is made of the plain form of the node and of those it calls, by their ids, and of its pathed form where
+    /// that was ever asked for.
+    fn tier<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (units, pathed) = self.compiled.tiers();
+        let plain = PyDict::new(py);
+        for (node, report) in &units {
+            plain.set_item(&*node.node_id, shown(py, report)?)?;
+        }
+        let found = PyDict::new(py);
+        found.set_item("plain", plain)?;
+        found.set_item("pathed", pathed.map(|report| shown(py, &report)).transpose()?)?;
+        Ok(found)
+    }
+
+    /// What a call runs, as text: `bytecode`, or machine code as `clif` or `asm`.
+    #[pyo3(signature = (what, /))]
+    fn look(&self, what: &str) -> PyResult<String> {
+        look(&self.compiled, what)
+    }
+
+    /// The outcome of an execution on these inputs, within these limits.
+    #[pyo3(signature = (inputs, /, now = None, fuel = None, seconds = None))]
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+        fuel: Option<u64>,
+        seconds: Option<f64>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let limits = limits(fuel, seconds)?;
+        let inputs = as_dict(inputs)?;
+        self.refuse_effects()?;
+        let now = self.now(now)?;
+        match self.ran(py, inputs, now, limits)? {
+            Ok(Ok(outcome)) => self.shown().outcome(py, &outcome),
+            Ok(Err(problems)) => bad_input(py, &problems),
+            Err(message) => fault(py, &message),
+        }
+    }
+
+    /// The marks and the outcome of an execution on these inputs.
+    #[pyo3(signature = (inputs, /, now = None))]
+    fn trace<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyTuple>)> {
+        let inputs = as_dict(inputs)?;
+        self.refuse_effects()?;
+        let now = self.now(now)?;
+        let run = || {
+            let converted = self.converted(inputs)?;
+            PyResult::Ok(converted.map(|frame| self.compiled.run_traced(frame, now)))
+        };
+        match guarded(run) {
+            Ok(Ok(Ok((marks, outcome)))) => Ok((
+                self.shown().marks(py, &marks)?,
+                self.shown().outcome(py, &outcome)?,
+            )),
+            Ok(Ok(Err(problems))) => Ok((PyList::empty(py), bad_input(py, &problems)?)),
+            Ok(Err(error)) => Err(error),
+            Err(message) => Ok((PyList::empty(py), fault(py, &message)?)),
+        }
+    }
+
+    /// What a run may pass, by its number in a path: kind, expression (of a handler, its number) and outcome.
+    fn points(&self) -> PyResult<Vec<(&'static str, u32, &'static str)>> {
+        let points = guarded(|| self.compiled.points())
+            .map_err(|message| PyRuntimeError::new_err(format!("engine fault: {message}")))?;
+        let shown = points.iter().map(|point| match *point {
+            Point::Condition {
+                expression,
+                outcome: true,
+            } => ("condition", expression, "true"),
+            Point::Condition { expression, .. } => ("condition", expression, "false"),
+            Point::Loop { expression, class } => {
+                let outcome = match class {
+                    LoopClass::None => "none",
+                    LoopClass::One => "one",
+                    LoopClass::Many => "many",
+                };
+                ("loop", expression, outcome)
+            }
+            Point::Handler { number } => ("handler", number, "ran"),
+        });
+        Ok(shown.collect())
+    }
+
+    /// The outcome, the path and the fingerprint of an execution on these inputs.
+    #[pyo3(signature = (inputs, key, /, now = None, fuel = None, seconds = None))]
+    fn call_pathed<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        key: &[u8],
+        now: Option<&Bound<'py, PyAny>>,
+        fuel: Option<u64>,
+        seconds: Option<f64>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyBytes>, u64)> {
+        let limits = limits(fuel, seconds)?;
+        let (ended, path, fingerprint) = self.ran_pathed(py, inputs, key, now, limits)?;
+        let outcome = match ended {
+            Ok(Ok(outcome)) => self.shown().outcome(py, &outcome)?,
+            Ok(Err(problems)) => bad_input(py, &problems)?,
+            Err(message) => fault(py, &message)?,
+        };
+        Ok((outcome, PyBytes::new(py, &path.bytes()), fingerprint))
+    }
+
+    /// An execution on these inputs that says which way it goes.
+    #[pyo3(signature = (inputs, key, /, now = None, fuel = None, seconds = None))]
+    fn start_pathed<'py>(
+        program: &Bound<'py, Self>,
+        inputs: &Bound<'py, PyAny>,
+        key: &[u8],
+        now: Option<&Bound<'py, PyAny>>,
+        fuel: Option<u64>,
+        seconds: Option<f64>,
+    ) -> PyResult<Execution> {
+        let limits = limits(fuel, seconds)?;
+        let key = fingerprint_key(key)?;
+        let own = program.get();
+        let inputs = as_dict(inputs)?;
+        let now = own.now(now)?;
+        let engine_fault =
+            |message| PyRuntimeError::new_err(format!("engine fault while beginning: {message}"));
+        let frame = || own.compiled.new_pathed_frame();
+        let converted = guarded(|| own.converted_into(frame(), inputs)).map_err(engine_fault)?;
+        let empty = Way {
+            path: own.compiled.empty_path(),
+            fingerprint: 0,
+        };
+        Ok(match converted? {
+            Ok(frame) => {
+                let started =
+                    guarded(|| own.compiled.start_pathed(frame, now, limits, &key)).map_err(engine_fault)?;
+                let begun = Begun::Running(Box::new(started.map_err(misuse)?));
+                Execution::pathed(program.clone().unbind(), begun, empty)
+            }
+            Err(problems) => {
+                let way = Way {
+                    fingerprint: fingerprint_of_problems(&key, &problems),
+                    ..empty
+                };
+                Execution::pathed(program.clone().unbind(), Begun::BadInput(problems), way)
+            }
+        })
+    }
+
+    /// An execution on these inputs, which runs when it is advanced.
+    #[pyo3(signature = (inputs, /, now = None, is_traced = true, fuel = None, seconds = None))]
+    fn start<'py>(
+        program: &Bound<'py, Self>,
+        inputs: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+        is_traced: bool,
+        fuel: Option<u64>,
+        seconds: Option<f64>,
+    ) -> PyResult<Execution> {
+        let limits = limits(fuel, seconds)?;
+        let own = program.get();
+        let inputs = as_dict(inputs)?;
+        let now = own.now(now)?;
+        let converted = guarded(|| own.converted(inputs)).map_err(|message| {
+            PyRuntimeError::new_err(format!("engine fault while converting: {message}"))
+        })?;
+        let begun = match converted? {
+            Ok(frame) => {
+                let started = own.compiled.start_within(frame, now, is_traced, limits);
+                Begun::Running(Box::new(started.map_err(misuse)?))
+            }
+            Err(problems) => Begun::BadInput(problems),
+        };
+        Ok(Execution::new(program.clone().unbind(), begun))
+    }
+}
+
+/// What is not said is what it is for an execution for which nobody says anything.
+pub(crate) fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits> {
+    let usual = Limits::default();
+    let time = match seconds.map(Duration::try_from_secs_f64) {
+        None => usual.time,
+        Some(Ok(time)) => Some(time),
+        Some(Err(_)) => return Err(PyValueError::new_err("seconds are a number that is not negative")),
+    };
+    Ok(Limits {
+        fuel: fuel.unwrap_or(usual.fuel),
+        time,
+        watch: Some(WATCH),
+    })
+}
+
+pub(crate) fn as_dict<'a, 'py>(inputs: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyDict>> {
+    inputs
+        .cast::<PyDict>()
+        .map_err(|_| PyTypeError::new_err("the inputs of a node are a dict"))
+}
+
+/// Sixteen bytes.
+pub(crate) fn fingerprint_key(key: &[u8]) -> PyResult<FingerprintKey> {
+    FingerprintKey::try_from(key).map_err(|_| {
+        PyValueError::new_err(format!(
+            "the key of fingerprints has 16 bytes; this one has {}",
+            key.len()
+        ))
+    })
+}
+
+/// How a pathed call ended (the outer error is what it panicked with), its path and its fingerprint.
+pub(crate) type RanPathed = (
+    Result<Result<Outcome, Problems>, String>,
+    vesper_interp::Path,
+    u64,
+);
+
+impl Program {
+    /// Converts inputs and runs a node without effects. Inputs that could not be converted have passed nothing, and
+    /// the fingerprint of what is wrong with them; so has a panic, and the fingerprint 0.
+    pub(crate) fn ran_pathed(
+        &self,
+        py: Python<'_>,
+        inputs: &Bound<'_, PyAny>,
+        key: &[u8],
+        now: Option<&Bound<'_, PyAny>>,
+        limits: Limits,
+    ) -> PyResult<RanPathed> {
+        let inputs = as_dict(inputs)?;
+        let key = fingerprint_key(key)?;
+        self.refuse_effects()?;
+        let now = self.now(now)?;
+        Ok(
+            match guarded(|| self.converted_into(self.compiled.new_pathed_frame(), inputs)) {
+                Ok(Ok(Ok(frame))) => {
+                    let run = || guarded(|| self.compiled.run_pathed(frame, now, limits, &key));
+                    match watched(py, run)? {
+                        Ok(ran) => (Ok(Ok(ran.outcome)), ran.path, ran.fingerprint),
+                        Err(message) => (Err(message), self.compiled.empty_path(), 0),
+                    }
+                }
+                Ok(Ok(Err(problems))) => {
+                    let fingerprint = fingerprint_of_problems(&key, &problems);
+                    (Ok(Err(problems)), self.compiled.empty_path(), fingerprint)
+                }
+                Ok(Err(error)) => return Err(error),
+                Err(message) => (Err(message), self.compiled.empty_path(), 0),
+            },
+        )
+    }
+
+    /// The inputs in the frame of a run that says which way it goes; the error is what that panicked with.
+    pub(crate) fn converted_pathed(&self, inputs: &Bound<'_, PyDict>) -> Result<PyResult<Converted>, String> {
+        guarded(|| self.converted_into(self.compiled.new_pathed_frame(), inputs))
+    }
+
+    /// These inputs as Python has them.
+    pub(crate) fn shown_inputs<'py>(
+        &self,
+        py: Python<'py>,
+        values: &[Value],
+    ) -> PyResult<Bound<'py, PyDict>> {
+        to_dict(py, &self.inputs.names, &self.inputs.shapes, values)
+    }
+
+    pub(crate) fn outputs(&self) -> &Named {
+        &self.outputs
+    }
+
+    /// Converts inputs and runs a node without effects; the inner error is what it panicked with.
+    pub(crate) fn ran(
+        &self,
+        py: Python<'_>,
+        inputs: &Bound<'_, PyDict>,
+        now: Option<Value>,
+        limits: Limits,
+    ) -> PyResult<Result<Result<Outcome, Problems>, String>> {
+        Ok(match guarded(|| self.converted(inputs)) {
+            Ok(Ok(Ok(frame))) => {
+                let run = || guarded(|| self.compiled.run_within(frame, now, limits));
+                watched(py, run)?.map(Ok)
+            }
+            Ok(Ok(Err(problems))) => Ok(Err(problems)),
+            Ok(Err(error)) => return Err(error),
+            Err(message) => Err(message),
+        })
+    }
+
+    /// Room for a run; nothing where the node asks, calls or needs the time.
+    #[inline]
+    pub(crate) fn room(&self, py: Python<'_>) -> Option<Box<Room>> {
+        match self.waiting.take(py) {
+            Some(room) => Some(room),
+            None => self.compiled.room().map(Box::new),
+        }
+    }
+
+    /// INVARIANT: the room is clear, and came from `room`.
+    #[inline]
+    pub(crate) fn put_back(&self, py: Python<'_>, room: Box<Room>) {
+        self.waiting.put(py, room);
+    }
+
+    /// The same for a run that says which way it goes.
+    #[inline]
+    pub(crate) fn pathed_room(&self, py: Python<'_>) -> Option<Box<Room>> {
+        match self.waiting_pathed.take(py) {
+            Some(room) => Some(room),
+            None => self.compiled.pathed_room().map(Box::new),
+        }
+    }
+
+    /// INVARIANT: the room is clear, and came from `pathed_room`.
+    #[inline]
+    pub(crate) fn put_back_pathed(&self, py: Python<'_>, room: Box<Room>) {
+        self.waiting_pathed.put(py, room);
+    }
+
+    pub(crate) fn expressway(&self) -> &Expressway {
+        &self.expressway
+    }
+
+    pub(crate) fn inputs(&self) -> &Named {
+        &self.inputs
+    }
+
+    pub(crate) fn has_plain_inputs(&self) -> bool {
+        self.has_plain_inputs
+    }
+
+    pub(crate) fn place_of_input(&self, name: &str) -> Option<usize> {
+        self.inputs_by_name.get(name).copied()
+    }
+
+    pub(crate) fn compiled(&self) -> &vesper_interp::Program {
+        &self.compiled
+    }
+
+    pub(crate) fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
+    pub(crate) fn shown(&self) -> Shown<'_> {
+        Shown {
+            node: self.compiled.node(),
+            shapes: &self.shapes,
+            outputs: &self.outputs,
+        }
+    }
+
+    pub(crate) fn refuse_effects(&self) -> PyResult<()> {
+        if self.compiled.asks() {
+            return Err(PyValueError::new_err(
+                "the node asks for effects: start it, and advance it with what comes of them",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The time of the start, in a program that needs it; another one does not look at what was given.
+    pub(crate) fn now(&self, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Value>> {
+        if !self.compiled.uses_now() {
+            return Ok(None);
+        }
+        let given = given.ok_or_else(|| PyValueError::new_err("the node uses now, and no time was given"))?;
+        match any_scalar(&Type::Timestamp, given)? {
+            Ok(now) => Ok(Some(now)),
+            Err(problem) => Err(PyValueError::new_err(format!(
+                "now is a timestamp; what was given is {}",
+                problem.name()
+            ))),
+        }
+    }
+
+    pub(crate) fn converted(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
+        self.converted_into(self.compiled.new_frame(), inputs)
+    }
+
+    /// Converts inputs into an empty frame.
+    fn converted_into(&self, mut frame: Vec<Value>, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
+        let find = |name: &str| self.inputs_by_name.get(name).copied();
+        let mut conversion = Conversion::default();
+        let unknown = gather(inputs, &self.inputs.names, find, &mut conversion.held)?
+            .ok_or_else(|| PyTypeError::new_err("the names of inputs are strings"))?;
+        let declared = self.compiled.node().inputs.iter().zip(&self.inputs.shapes);
+        for (place, (input, shape)) in declared.enumerate() {
+            let given = conversion.held.get_mut(place).and_then(Option::take);
+            let path = Path::Input(&input.name);
+            frame.push(Value::Null);
+            if let Some(out) = frame.last_mut() {
+                conversion.given(shape, input.default.as_ref(), given.as_ref(), &path, out)?;
+            }
+        }
+        let mut problems = conversion.problems;
+        for name in &unknown {
+            problems.add(&Path::UnknownInput(name), ProblemKind::Unknown);
+        }
+        Ok(if problems.is_empty() {
+            Ok(frame)
+        } else {
+            Err(problems)
+        })
+    }
+}
+
+/// The rules that a caller wants to be used.
+fn chosen_rules(optimise: bool, names: Option<&[String]>) -> PyResult<Rules> {
+    match names {
+        _ if !optimise => Ok(Rules::NONE),
+        None => Ok(Rules::ALL),
+        Some(names) => names.iter().try_fold(Rules::NONE, |rules, name| {
+            let rule = Rule::from_name(name).ok_or_else(|| {
+                let known: Vec<_> = Rule::names().collect();
+                PyValueError::new_err(format!(
+                    "the optimizer has no rule `{name}`; its rules are {}",
+                    known.join(", ")
+                ))
+            })?;
+            Ok(rules.with(rule))
+        }),
+    }
+}

@@ -1,0 +1,424 @@
+//! Inputs as most callers give them, straight from a dict into the registers of a run, and outputs straight out of them.
+//!
+//! Nothing is refused here and nothing is decided. Where an object is not of the very type that most callers give, or a
+//! name is missing that has no default, this gives up and `composed` begins again: it knows all the rules, and finds
+//! every problem. What is here only borrows: while inputs of plain shapes are read no code of Python runs, so that nothing
+//! goes away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
+use pyo3::{Borrowed, PyTypeInfo};
+use vesper_interp::inputs::is_too_long;
+use vesper_interp::{Limits, Outcome, Room};
+use vesper_ir::limits::FUEL;
+use vesper_ir::{Member, Type, Value};
+
+use crate::calls::outcome::Named;
+use crate::calls::program::Program;
+use crate::inputs::checked_inputs::MAX_ENTRIES;
+use crate::inputs::shapes::{Fields, Parts, Shape};
+use crate::inputs::values::to_python;
+use crate::layout::decimals::{Decimals, decimals};
+use crate::layout::dicts::{Entries, Layout};
+use crate::watch::{WATCH, watched_within};
+
+/// As many names have a bit each.
+const MOST_NAMES: usize = 64;
+/// Up to this many names, looking through all of them is quicker than searching for one.
+const FEW_NAMES: usize = 16;
+
+/// How a run went that began with inputs as most callers give them.
+pub(crate) enum Swift<'py> {
+    Returned(Bound<'py, PyDict>),
+    Otherwise(Outcome),
+    /// The inputs are not so: nothing was run.
+    Unusual,
+}
+
+/// What a run may use up where nobody says anything. There is no clock: the watch has one for runs that are not short.
+pub(crate) const USUAL: Limits = Limits {
+    fuel: FUEL,
+    time: None,
+    watch: Some(WATCH),
+};
+
+impl Program {
+    /// Runs a node in a room of its own. The room is clear afterwards, unless this panics.
+    #[inline]
+    pub(crate) fn run_swiftly<'py>(
+        &self,
+        py: Python<'py>,
+        room: &mut Room,
+        inputs: &Bound<'py, PyDict>,
+        limit: Option<Duration>,
+    ) -> PyResult<Swift<'py>> {
+        let ran = self.run_and_show(py, room, inputs, limit);
+        room.clear();
+        ran
+    }
+
+    #[inline]
+    fn run_and_show<'py>(
+        &self,
+        py: Python<'py>,
+        room: &mut Room,
+        inputs: &Bound<'py, PyDict>,
+        limit: Option<Duration>,
+    ) -> PyResult<Swift<'py>> {
+        match self.run_taken(py, room, inputs, limit)? {
+            Some(Outcome::Returned(_)) => self.outputs_of(py, room).map(Swift::Returned),
+            Some(outcome) => Ok(Swift::Otherwise(outcome)),
+            None => Ok(Swift::Unusual),
+        }
+    }
+
+    /// Runs a node in a room and leaves the outputs there; nothing where the inputs are not as most callers give them.
+    #[inline]
+    pub(crate) fn run_taken<'py>(
+        &self,
+        py: Python<'py>,
+        room: &mut Room,
+        inputs: &Bound<'py, PyDict>,
+        limit: Option<Duration>,
+    ) -> PyResult<Option<Outcome>> {
+        if !self.take_inputs(py, inputs, room.inputs())? {
+            return Ok(None);
+        }
+        let compiled = self.compiled();
+        watched_within(py, limit, || compiled.run_in(room, USUAL)).map(Some)
+    }
+
+    /// Writes the inputs into their places; false where it gives up.
+    #[inline]
+    pub(crate) fn take_inputs<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyDict>,
+        places: &mut [Value],
+    ) -> PyResult<bool> {
+        // What runs code of Python while it is read is left alone before anything ran: that may change the dict, and
+        // whoever begins again must find what was given.
+        if !self.has_plain_inputs() {
+            return Ok(false);
+        }
+        let Named { names, shapes } = self.inputs();
+        let reader = Reader {
+            decimals: decimals(py)?,
+            layout: self.expressway().layout(),
+        };
+        let given = entries(
+            reader.layout,
+            inputs.as_borrowed(),
+            names,
+            |name| self.place_of_input(name),
+            |place, object| match (shapes.get(place), places.get_mut(place)) {
+                (Some(shape), Some(out)) => reader.value(shape, object, out),
+                _ => false,
+            },
+        );
+        let Some(given) = given else {
+            return Ok(false);
+        };
+        if given == all(names.len()) {
+            return Ok(true);
+        }
+        let declared = self.compiled().node().inputs.iter().zip(places);
+        for (place, (input, out)) in declared.enumerate() {
+            if given & 1 << place == 0 {
+                match (&input.default, &input.ty) {
+                    (Some(default), _) => {
+                        out.set(default);
+                    }
+                    (None, Type::Optional(_)) => out.put(Value::Null),
+                    (None, _) => return Ok(false),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The outputs of a run that returned.
+    #[inline]
+    pub(crate) fn outputs_of<'py>(&self, py: Python<'py>, room: &Room) -> PyResult<Bound<'py, PyDict>> {
+        let Named { names, shapes } = self.outputs();
+        let decimals = decimals(py)?;
+        let dict = PyDict::new(py);
+        let values = self.compiled().outputs_in(room);
+        for ((name, shape), value) in names.iter().zip(shapes).zip(values) {
+            let value = value.map_err(|what| PyRuntimeError::new_err(format!("engine fault: {what}")))?;
+            let object = match (&shape.parts, value) {
+                (Parts::None, Value::Decimal(number)) => decimals.object(py, number)?,
+                (Parts::None, Value::Integer(number)) => number.into_pyobject(py)?.into_any(),
+                _ => to_python(py, shape, value)?,
+            };
+            // SAFETY: a dict that was just made, and two objects that are alive; it takes references of its own.
+            let is_set = unsafe { ffi::PyDict_SetItem(dict.as_ptr(), name.as_ptr(), object.as_ptr()) };
+            if is_set != 0 {
+                return Err(PyErr::fetch(py));
+            }
+        }
+        Ok(dict)
+    }
+}
+
+/// Calls `each` with the place of every entry's name and its value, until it says no; which places were given, bit by
+/// bit, or nothing where a key is no declared name, or one comes twice.
+#[inline]
+pub(crate) fn entries<'a, 'py>(
+    layout: Option<Layout>,
+    dict: Borrowed<'a, 'py, PyDict>,
+    names: &[Py<PyString>],
+    find: impl Fn(&str) -> Option<usize>,
+    mut each: impl FnMut(usize, Borrowed<'a, 'py, PyAny>) -> bool,
+) -> Option<u64> {
+    let py = dict.py();
+    // Nothing in this loop runs code of Python, nor does `each`.
+    let mut entries = Entries::of(dict, layout);
+    if names.len() > MOST_NAMES || entries.len() > names.len() {
+        return None;
+    }
+    let mut given = 0_u64;
+    for position in 0..entries.len() {
+        let (key, value) = entries.next()?;
+        let place = match names.get(position) {
+            // Callers mostly write the names in their source, in declared order: then the key is the very string that
+            // was interned here.
+            Some(name) if name.as_ptr() == key => position,
+            // SAFETY: an entry that was just found: the dict holds its key.
+            _ => elsewhere(unsafe { Borrowed::from_ptr_or_opt(py, key) }?, names, &find)?,
+        };
+        // At most `MOST_NAMES`, so that nothing is cut off.
+        let bit = 1_u64 << (place & (MOST_NAMES - 1));
+        if given & bit != 0 {
+            return None;
+        }
+        given |= bit;
+        if !each(place, value) {
+            return None;
+        }
+    }
+    Some(given)
+}
+
+/// The bits of so many places.
+#[inline]
+pub(crate) fn all(places: usize) -> u64 {
+    if places >= MOST_NAMES {
+        u64::MAX
+    } else {
+        (1 << places) - 1
+    }
+}
+
+/// The place of a name that is not the next one. Of a subclass of `str`, and of a text that is no Unicode, none.
+#[inline(never)]
+fn elsewhere(
+    key: Borrowed<'_, '_, PyAny>,
+    names: &[Py<PyString>],
+    find: impl Fn(&str) -> Option<usize>,
+) -> Option<usize> {
+    if names.len() <= FEW_NAMES
+        && let Some(place) = names.iter().position(|name| name.as_ptr() == key.as_ptr())
+    {
+        return Some(place);
+    }
+    find(key.cast_exact::<PyString>().ok()?.to_str().ok()?)
+}
+
+/// Reads objects of plain shapes, each of the very type that most callers give.
+struct Reader<'a> {
+    decimals: &'a Decimals,
+    layout: Option<Layout>,
+}
+
+impl Reader<'_> {
+    /// Writes a value into a place that holds nothing; false where it gives up. Goes as deep as the type does, which is
+    /// limited.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "most values have no parts, and a call costs as much as one of them"
+    )]
+    fn value(&self, shape: &Shape, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
+        match &shape.parts {
+            Parts::None => self.scalar(&shape.ty, object, out),
+            _ => self.composed(shape, object, out),
+        }
+    }
+
+    #[inline(never)]
+    fn composed(&self, shape: &Shape, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
+        match &shape.parts {
+            Parts::Enum(names) => {
+                // Members that were written in a source are interned, as these are.
+                let place = names.iter().position(|name| name.as_ptr() == object.as_ptr());
+                match (place.map(u32::try_from), &shape.ty) {
+                    (Some(Ok(place)), _) => {
+                        out.put(Value::Member(Member(place)));
+                        true
+                    }
+                    (_, Type::Enum(of)) => match text_of(&object).and_then(|text| of.member(text)) {
+                        Some(member) => {
+                            out.put(Value::Member(member));
+                            true
+                        }
+                        None => false,
+                    },
+                    _ => false,
+                }
+            }
+            Parts::Optional(_) if object.is_none() => {
+                out.put(Value::Null);
+                true
+            }
+            Parts::Optional(of) => self.value(of, object, out),
+            Parts::Array(of) => self.array(of, object, out),
+            Parts::Record(fields) => self.record(fields, object, out),
+            Parts::None | Parts::Set(_) | Parts::Map(..) => false,
+        }
+    }
+
+    #[inline]
+    fn scalar(&self, ty: &Type, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
+        match ty {
+            Type::Decimal => {
+                // `quick` says that the scale is within the limits.
+                if let Some((coefficient, scale)) = self.decimals.quick(&object) {
+                    out.put_small_decimal(coefficient, scale);
+                    return true;
+                }
+                if let Some(value) = integer(object) {
+                    out.put_small_decimal(i128::from(value), 0);
+                    return true;
+                }
+            }
+            Type::Integer => {
+                if let Some(value) = integer(object) {
+                    out.put(Value::Integer(value));
+                    return true;
+                }
+            }
+            Type::Boolean => {
+                if let Ok(value) = object.cast_exact::<PyBool>() {
+                    out.put(Value::Boolean(value.is_true()));
+                    return true;
+                }
+            }
+            Type::Text => {
+                if let Some(text) = text_of(&object)
+                    && !is_too_long(text)
+                {
+                    out.put(Value::Text(Arc::from(text)));
+                    return true;
+                }
+            }
+            Type::Float => {
+                if let Ok(value) = object.cast_exact::<PyFloat>() {
+                    out.put(Value::Float(value.value()));
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn array(&self, of: &Shape, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
+        let Ok(list) = object.cast_exact::<PyList>() else {
+            return false;
+        };
+        let length = list.len();
+        if length > MAX_ENTRIES {
+            return false;
+        }
+        let mut items = Fresh::new(length);
+        for (place, out) in (0..).zip(items.places()) {
+            // SAFETY: the list is alive, and as long as it was: nothing in this loop runs code of Python. It holds its
+            // items.
+            let item =
+                unsafe { Borrowed::from_ptr_or_opt(object.py(), ffi::PyList_GET_ITEM(list.as_ptr(), place)) };
+            if !item.is_some_and(|item| self.value(of, item, out)) {
+                return false;
+            }
+        }
+        out.put(Value::Array(items.0));
+        true
+    }
+
+    fn record(&self, fields: &Fields, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
+        let Ok(dict) = object.cast::<PyDict>() else {
+            return false;
+        };
+        let mut values = Fresh::new(fields.shapes.len());
+        let places = values.places();
+        let given = entries(
+            self.layout,
+            dict,
+            &fields.names,
+            |name| fields.of.place(name),
+            |place, object| match (fields.shapes.get(place), places.get_mut(place)) {
+                (Some(shape), Some(out)) => self.value(shape, object, out),
+                _ => false,
+            },
+        );
+        let Some(given) = given else {
+            return false;
+        };
+        // What is not given is null, if it may be.
+        let is_whole = given == all(fields.shapes.len())
+            || (fields.shapes.iter().enumerate())
+                .all(|(place, shape)| given & 1 << place != 0 || matches!(shape.parts, Parts::Optional(_)));
+        if is_whole {
+            out.put(Value::Record(values.0));
+        }
+        is_whole
+    }
+}
+
+/// The text of an exact string, unless it is no Unicode.
+#[inline]
+fn text_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a str> {
+    object.cast_exact::<PyString>().ok()?.to_str().ok()
+}
+
+/// An exact integer of at most 64 bits.
+#[inline]
+pub(crate) fn integer(object: Borrowed<'_, '_, PyAny>) -> Option<i64> {
+    if object.get_type_ptr() != PyInt::type_object_raw(object.py()) {
+        return None;
+    }
+    let mut overflow = 0;
+    // SAFETY: an exact integer that is alive: this reads its digits, runs nothing, and raises nothing.
+    let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(object.as_ptr(), &raw mut overflow) };
+    (overflow == 0).then_some(value)
+}
+
+/// Values in one allocation that nobody else has yet; each is null until it is written.
+struct Fresh(Arc<[Value]>);
+
+impl Fresh {
+    #[inline]
+    fn new(length: usize) -> Self {
+        let values = Arc::<[Value]>::new_uninit_slice(length);
+        let first = Arc::as_ptr(&values).cast::<Value>().cast_mut();
+        for place in 0..length {
+            // SAFETY: within the allocation, which was just made: nobody else has it, and what is there is no value yet.
+            unsafe { first.add(place).write(Value::Null) };
+        }
+        // SAFETY: every one of them was just written.
+        Self(unsafe { values.assume_init() })
+    }
+
+    #[inline]
+    fn places(&mut self) -> &mut [Value] {
+        let first = Arc::as_ptr(&self.0).cast::<Value>().cast_mut();
+        // SAFETY: all of the values of one allocation, which nobody else has: it was made above, is never copied, and
+        // is only given away whole. `Arc::get_mut` would say so too, but asks with an atomic exchange.
+        unsafe { std::slice::from_raw_parts_mut(first, self.0.len()) }
+    }
+}

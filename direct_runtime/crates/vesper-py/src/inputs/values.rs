@@ -1,0 +1,220 @@
+//! Python objects to values of types without parts, and values of any type to Python, as docs/spec/values.md has it.
+//!
+//! An object of a subclass counts as its base value, and no method it overrides is called: types are told apart by
+//! their layout (`PyLong_Check` and the like) and, for `Decimal`, by the real type; values are read through the C API
+//! or through functions taken from the base type.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{
+    IntoPyDict, PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMemoryView,
+    PyString,
+};
+use vesper_interp::inputs::{Given, ProblemKind, convert, is_too_long};
+use vesper_ir::{Decimal, Member, Type, Value};
+
+use crate::inputs::json_values::json_object;
+use crate::inputs::shapes::{Parts, Shape};
+use crate::inputs::times::{date_object, duration_object, length_given, moment_given, timestamp_object};
+use crate::layout::decimals::decimals;
+
+/// An integer of more bits has more than 1,000 digits: 10^1000 has 3,322.
+const DECIMAL_BITS: u64 = 3_322;
+
+/// Writes the value of a type without parts, or gives the kind of the problem with it; the outer error is Python's own,
+/// such as a lack of memory.
+#[inline]
+pub(crate) fn to_scalar(
+    shape: &Shape,
+    object: &Bound<'_, PyAny>,
+    out: &mut Value,
+) -> PyResult<Result<(), ProblemKind>> {
+    // What most callers give, without asking what else it could be.
+    match (&shape.ty, &shape.parts) {
+        (Type::Decimal, _) => {
+            if let Some((coefficient, scale)) = decimals(object.py())?.quick(object) {
+                out.set_small_decimal(coefficient, scale);
+                return Ok(Ok(()));
+            }
+        }
+        (Type::Integer, _) => {
+            if object.is_exact_instance_of::<PyInt>()
+                && let Given::Integer(value) = integer_given(object.cast::<PyInt>()?, false)?
+            {
+                out.set_integer(value);
+                return Ok(Ok(()));
+            }
+        }
+        (Type::Boolean, _) if object.is_exact_instance_of::<PyBool>() => {
+            out.set_boolean(object.cast::<PyBool>()?.is_true());
+            return Ok(Ok(()));
+        }
+        (Type::Text, _) => {
+            if object.is_exact_instance_of::<PyString>()
+                && let Ok(text) = object.cast::<PyString>()?.to_str()
+                && !is_too_long(text)
+            {
+                *out = Value::Text(Arc::from(text));
+                return Ok(Ok(()));
+            }
+        }
+        (_, Parts::Enum(names)) => {
+            if let Some(place) = names.iter().position(|name| name.is(object))
+                && let Ok(place) = u32::try_from(place)
+            {
+                *out = Value::Member(Member(place));
+                return Ok(Ok(()));
+            }
+        }
+        _ => {}
+    }
+    Ok(any_scalar(&shape.ty, object)?.map(|value| *out = value))
+}
+
+/// The value of a type without parts, whatever the object is.
+pub(crate) fn any_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result<Value, ProblemKind>> {
+    // Asked first, because a cast that fails makes an error to say so.
+    if object.is_instance_of::<PyBool>() {
+        return Ok(convert(ty, Given::Boolean(object.cast::<PyBool>()?.is_true())));
+    }
+    if object.is_instance_of::<PyInt>() {
+        let is_wide = matches!(ty, Type::Decimal | Type::Float);
+        return Ok(convert(ty, integer_given(object.cast::<PyInt>()?, is_wide)?));
+    }
+    if object.is_instance_of::<PyString>() {
+        // Fails only for lone surrogates, which have no UTF-8 form.
+        let text = object.cast::<PyString>()?;
+        return Ok(convert(ty, text.to_str().map_or(Given::BrokenText, Given::Text)));
+    }
+    let given = match ty {
+        Type::Decimal => match decimals(object.py())?.read(object)? {
+            Some(number) => Given::Decimal(number),
+            None => Given::Other,
+        },
+        Type::Float => match object.cast::<PyFloat>() {
+            Ok(number) => Given::Float(number.value()),
+            Err(_) => Given::Other,
+        },
+        Type::Bytes => match bytes_of(object)? {
+            Some(bytes) => return Ok(convert(ty, Given::Bytes(&bytes))),
+            None => Given::Other,
+        },
+        Type::Timestamp | Type::Date => moment_given(object)?.unwrap_or(Given::Other),
+        Type::Duration => length_given(object).unwrap_or(Given::Other),
+        _ => Given::Other,
+    };
+    Ok(convert(ty, given))
+}
+
+/// The bytes of a `bytes`, `bytearray` or `memoryview`; nothing for other objects.
+fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<Cow<'a, [u8]>>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Some(Cow::Borrowed(bytes.as_bytes())));
+    }
+    if let Ok(bytes) = object.cast::<PyByteArray>() {
+        return Ok(Some(Cow::Owned(bytes.to_vec())));
+    }
+    if object.is_instance_of::<PyMemoryView>() {
+        // A view may skip bytes and have several dimensions; Python puts it in a row.
+        let row = object.call_method0(intern!(object.py(), "tobytes"))?;
+        return Ok(Some(Cow::Owned(row.cast::<PyBytes>()?.as_bytes().to_vec())));
+    }
+    Ok(None)
+}
+
+/// An integer; one outside 64 bits with its digits only where they are wanted.
+pub(crate) fn integer_given(integer: &Bound<'_, PyInt>, is_wide: bool) -> PyResult<Given<'static>> {
+    // Reads the digits of the object itself: `__index__` is called only on objects that are no integers.
+    if let Ok(value) = integer.extract::<i64>() {
+        return Ok(Given::Integer(value));
+    }
+    if !is_wide {
+        return Ok(Given::WideInteger(None));
+    }
+    let py = integer.py();
+    let class = py.get_type::<PyInt>();
+    let bits: u64 = class
+        .call_method1(intern!(py, "bit_length"), (integer,))?
+        .extract()?;
+    if bits > DECIMAL_BITS {
+        return Ok(Given::WideInteger(None));
+    }
+    // One bit more than the magnitude, for the sign.
+    let length = bits / 8 + 1;
+    let signed = [("signed", true)].into_py_dict(py)?;
+    let bytes = class.call_method(
+        intern!(py, "to_bytes"),
+        (integer, length, "little"),
+        Some(&signed),
+    )?;
+    Ok(Given::WideInteger(
+        Decimal::from_signed_bytes_le(bytes.cast::<PyBytes>()?.as_bytes()).ok(),
+    ))
+}
+
+/// The Python form of a value. Goes as deep as the type does, which is limited.
+pub(crate) fn to_python<'py>(py: Python<'py>, shape: &Shape, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match (&shape.parts, value) {
+        (Parts::Optional(_), Value::Null) => py.None().into_bound(py),
+        (Parts::Optional(of), value) => to_python(py, of, value)?,
+        (_, Value::Boolean(value)) => PyBool::new(py, *value).to_owned().into_any(),
+        (_, Value::Integer(value)) => value.into_pyobject(py)?.into_any(),
+        (_, Value::Decimal(value)) => decimals(py)?.object(py, value)?,
+        // There is one NaN, whatever bits an operation left in it.
+        (_, Value::Float(value)) if value.is_nan() => PyFloat::new(py, f64::NAN).into_any(),
+        (_, Value::Float(value)) => PyFloat::new(py, *value).into_any(),
+        (_, Value::Text(value)) => PyString::new(py, value).into_any(),
+        (_, Value::Bytes(value)) => PyBytes::new(py, value).into_any(),
+        (_, Value::Timestamp(value)) => timestamp_object(py, *value)?,
+        (_, Value::Date(value)) => date_object(py, *value)?,
+        (_, Value::Duration(value)) => duration_object(py, *value)?,
+        (_, Value::Json(value)) => json_object(py, value)?,
+        (Parts::Enum(names), Value::Member(member)) => match names.get(member.0 as usize) {
+            Some(name) => name.bind(py).clone().into_any(),
+            None => return Err(mistyped()),
+        },
+        (Parts::Set(of), Value::Set(members)) => {
+            let members = members.iter().map(|member| to_python(py, of, &member));
+            PyFrozenSet::new(py, members.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        (Parts::Array(of), Value::Array(items)) => {
+            let items = items.iter().map(|item| to_python(py, of, item));
+            PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        (Parts::Map(of_key, of_value), Value::Map(map)) => {
+            let dict = PyDict::new(py);
+            for (key, value) in map.keys().iter().zip(map.values()) {
+                dict.set_item(to_python(py, of_key, &key)?, to_python(py, of_value, value)?)?;
+            }
+            dict.into_any()
+        }
+        (Parts::Record(fields), Value::Record(values)) => {
+            to_dict(py, &fields.names, &fields.shapes, values)?.into_any()
+        }
+        _ => return Err(mistyped()),
+    })
+}
+
+/// A new dict of these values under these names.
+pub(crate) fn to_dict<'py>(
+    py: Python<'py>,
+    names: &[Py<PyString>],
+    shapes: &[Arc<Shape>],
+    values: &[Value],
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for ((name, shape), value) in names.iter().zip(shapes).zip(values) {
+        dict.set_item(name.bind(py), to_python(py, shape, value)?)?;
+    }
+    Ok(dict)
+}
+
+/// The verifier lets no value through that is not of its type.
+#[cold]
+fn mistyped() -> PyErr {
+    PyRuntimeError::new_err("engine fault: a value is not of its type")
+}

@@ -1,0 +1,275 @@
+//! A thread that follows executions which were not short: on copies of what went in and came out, without the global
+//! lock. What Python should see itself waits until it asks.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use vesper_interp::guard::guarded;
+use vesper_interp::{FingerprintKey, Limits, Outcome, Path};
+use vesper_ir::Value;
+
+use crate::calls::program::Program;
+use crate::routing::agreements::{Asks, Gathered, Told, lock};
+use crate::routing::inflight_counters::Flight;
+use crate::routing::output_comparison::{are_same, bytes_of};
+use crate::routing::route::{IS_CHECKED, LOOKED_AT};
+
+/// One execution of generated Python that returned.
+#[derive(Clone)]
+pub(crate) struct Job {
+    pub(crate) inputs: Vec<Value>,
+    /// When it began, where that counts.
+    pub(crate) now: Option<Value>,
+    pub(crate) outputs: Vec<Value>,
+    /// Its nanoseconds, where they were measured.
+    pub(crate) python: Option<u64>,
+    pub(crate) key: FingerprintKey,
+    bytes: usize,
+}
+
+impl Job {
+    pub(crate) fn new(
+        inputs: Vec<Value>,
+        now: Option<Value>,
+        outputs: Vec<Value>,
+        python: Option<u64>,
+        key: FingerprintKey,
+    ) -> Self {
+        let bytes = bytes_of(&inputs) + bytes_of(&outputs) + size_of::<Self>();
+        Self {
+            inputs,
+            now,
+            outputs,
+            python,
+            key,
+            bytes,
+        }
+    }
+}
+
+/// What Python should see itself.
+pub(crate) struct Handed {
+    pub(crate) job: Job,
+    /// True where it agreed, and was drawn to be looked at closely.
+    pub(crate) is_chosen: bool,
+    /// How the engine broke, where it did.
+    pub(crate) broke: Option<String>,
+}
+
+/// So many wake the thread; fewer wait until somebody asks what was found, which happens several times a second. To wake
+/// it for each costs its caller a call of the system, and on a busy machine its turn.
+const WAKES: usize = 16;
+
+/// What waits in all threads of this process, in bytes.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    is_busy: bool,
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct Found {
+    gathered: Gathered,
+    handed: Vec<Handed>,
+    /// How many agreed.
+    count: u64,
+}
+
+pub(crate) struct Follower {
+    program: Py<Program>,
+    flight: Py<Flight>,
+    limits: Limits,
+    most_bytes: usize,
+    keeps: bool,
+    queue: Mutex<Queue>,
+    /// Something was put there, or there is nothing any more.
+    changed: Condvar,
+    found: Mutex<Found>,
+}
+
+impl Follower {
+    /// Begins the thread.
+    pub(crate) fn start(
+        program: Py<Program>,
+        flight: Py<Flight>,
+        deadline: Duration,
+        most_bytes: usize,
+        keeps: bool,
+    ) -> std::io::Result<Arc<Self>> {
+        let follower = Arc::new(Self {
+            program,
+            flight,
+            limits: Limits {
+                time: Some(deadline),
+                ..Limits::default()
+            },
+            most_bytes,
+            keeps,
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            found: Mutex::default(),
+        });
+        let own = Arc::clone(&follower);
+        std::thread::Builder::new()
+            .name("vesper-follower".to_owned())
+            .spawn(move || own.work())?;
+        Ok(follower)
+    }
+
+    /// Takes one; where there is no room for it, or nobody follows any more, it is lost.
+    pub(crate) fn put(&self, job: Job) {
+        let bytes = job.bytes;
+        let waits = WAITING.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let mut queue = lock(&self.queue);
+        if waits > self.most_bytes || queue.is_closed {
+            drop(queue);
+            WAITING.fetch_sub(bytes, Ordering::Relaxed);
+            lock(&self.found).gathered.told.lost += 1;
+            return;
+        }
+        queue.jobs.push_back(job);
+        if queue.jobs.len() >= WAKES {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes what was found.
+    pub(crate) fn drain(&self) -> (Told, Vec<Handed>) {
+        self.changed.notify_all();
+        let mut found = lock(&self.found);
+        let handed = std::mem::take(&mut found.handed);
+        let bytes: usize = handed.iter().map(|each| each.job.bytes).sum();
+        WAITING.fetch_sub(bytes, Ordering::Relaxed);
+        (found.gathered.take(), handed)
+    }
+
+    /// Waits until everything was followed; false where that took too long.
+    pub(crate) fn wait(&self, limit: Duration) -> bool {
+        let queue = lock(&self.queue);
+        self.changed.notify_all();
+        let is_at_work = |queue: &mut Queue| queue.is_busy || !queue.jobs.is_empty();
+        let waited = self.changed.wait_timeout_while(queue, limit, is_at_work);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Nothing is followed any more; what waits is lost.
+    pub(crate) fn close(&self) {
+        let left = {
+            let mut queue = lock(&self.queue);
+            queue.is_closed = true;
+            self.changed.notify_all();
+            std::mem::take(&mut queue.jobs)
+        };
+        let bytes: usize = left.iter().map(|job| job.bytes).sum();
+        WAITING.fetch_sub(bytes, Ordering::Relaxed);
+        lock(&self.found).gathered.told.lost += left.len() as u64;
+    }
+
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            self.follow(job);
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut queue = lock(&self.queue);
+        queue.is_busy = false;
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                queue.is_busy = true;
+                return Some(job);
+            }
+            self.changed.notify_all();
+            if queue.is_closed {
+                return None;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn follow(&self, job: Job) {
+        let begun = Instant::now();
+        let kept = job.inputs.clone();
+        let ran = self.run(job.inputs, job.now.clone(), &job.key);
+        let took = nanoseconds(begun);
+        let job = Job { inputs: kept, ..job };
+        let mut broke = None;
+        let mut agreed = None;
+        match ran {
+            Ok((Outcome::Returned(values), path, fingerprint)) if are_same(&values, &job.outputs) => {
+                if !fingerprint.is_multiple_of(IS_CHECKED) || self.is_same_again(&job, &path, fingerprint) {
+                    agreed = Some((path, fingerprint));
+                }
+            }
+            Ok((Outcome::Fault(what), ..)) => broke = Some(what.to_owned()),
+            Ok(_) => {}
+            Err(what) => broke = Some(what),
+        }
+        let spent = nanoseconds(begun);
+        let mut found = lock(&self.found);
+        found.gathered.cost(spent, 1);
+        let mut is_chosen = false;
+        if let Some((path, fingerprint)) = agreed {
+            found.count += 1;
+            is_chosen = mixed(fingerprint, found.count).is_multiple_of(LOOKED_AT);
+            let asks = Asks::Wanted { keeps: self.keeps };
+            if !is_chosen && found.gathered.agree(&path, fingerprint, asks) {
+                found.gathered.time(job.python, Some(took));
+                WAITING.fetch_sub(job.bytes, Ordering::Relaxed);
+                return;
+            }
+        }
+        found.handed.push(Handed {
+            job,
+            is_chosen,
+            broke,
+        });
+    }
+
+    fn run(
+        &self,
+        inputs: Vec<Value>,
+        now: Option<Value>,
+        key: &FingerprintKey,
+    ) -> Result<(Outcome, Path, u64), String> {
+        let program = self.program.get().compiled();
+        self.flight.get().enter();
+        let ran = guarded(|| {
+            let ran = program.run_pathed(inputs, now, self.limits, key);
+            (ran.outcome, ran.path, ran.fingerprint)
+        });
+        self.flight.get().leave();
+        ran
+    }
+
+    /// Whether the engine agrees with itself.
+    fn is_same_again(&self, job: &Job, path: &Path, fingerprint: u64) -> bool {
+        let again = self.run(job.inputs.clone(), job.now.clone(), &job.key);
+        again.is_ok_and(|(outcome, its_path, its_fingerprint)| {
+            matches!(outcome, Outcome::Returned(values) if are_same(&values, &job.outputs))
+                && its_path == *path
+                && its_fingerprint == fingerprint
+        })
+    }
+}
+
+/// In the child of a fork nothing waits.
+pub(crate) fn after_fork() {
+    WAITING.store(0, Ordering::Relaxed);
+}
+
+/// A number for a coin that is thrown for one execution of many with the same fingerprint.
+fn mixed(fingerprint: u64, count: u64) -> u64 {
+    let mixed = (fingerprint ^ count.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+pub(crate) fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

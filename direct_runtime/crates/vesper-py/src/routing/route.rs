@@ -1,0 +1,444 @@
+//! The way into a node that is being moved over, for the common cases: what is short and goes well. Everything else is
+//! handed to Python (`vesper/migration/router/fast_entry.py`), so that nothing is decided in two places.
+//!
+//! Every call begins and ends with the global lock, and everything that changes what a call looks at has it too. Hence
+//! counters and coins are plain numbers, and no lock here is ever waited for; none is held while Python may run.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use vesper_interp::{FingerprintKey, Limits, Path};
+use vesper_ir::Type;
+
+use crate::calls::frame_pool::Shared;
+use crate::calls::program::{Program, fingerprint_key};
+use crate::inputs::values::to_python;
+use crate::routing::agreements::{Gathered, Mixed, lock};
+use crate::routing::follower::{self, Follower, Handed};
+use crate::routing::inflight_counters::Flight;
+use crate::watch::WATCH;
+
+#[allow(
+    unsafe_code,
+    reason = "is called by Python without PyO3 between, and calls it so"
+)]
+mod serve;
+mod shadow_run;
+
+/// One in so many agreements is run again, to see whether the engine agrees with itself.
+pub(crate) const IS_CHECKED: u64 = 50;
+/// One in so many agreements is looked at closely.
+pub(crate) const LOOKED_AT: u64 = 200;
+/// The times of one in so many are kept.
+const TIMED: u64 = 16;
+/// So many executions wait at most for Python to look at them, in the threads of callers.
+const MOST_HANDED: usize = 64;
+/// So many are all timed where a second one was long soon after the first.
+const WATCHFUL: u64 = 1_000;
+/// Nanoseconds: a node that takes longer is followed in a thread of its own.
+const SHORT: u64 = 50_000;
+
+const PYTHON_ONLY: u8 = 0;
+const SHADOW_DIRECT: u8 = 1;
+const DUAL_VERIFY: u8 = 3;
+const DIRECT_ONLY: u8 = 4;
+const MODES: usize = 5;
+
+/// What was decided of a request before Python is asked to do it.
+#[derive(Clone, Copy)]
+enum Plan {
+    /// Nothing.
+    Open,
+    /// The direct engine, as far as it is trusted.
+    Direct,
+    /// Python leads, and is followed.
+    Followed,
+    /// Python alone.
+    Python,
+}
+
+/// A node without effects, as its mode says. Safe to call from any thread.
+#[pyclass(frozen, weakref, module = "vesper._direct")]
+pub(crate) struct Route {
+    program: Py<Program>,
+    /// The generated function.
+    reference: Py<PyAny>,
+    /// By what name it takes the time of its start, if it does.
+    now_named: Py<PyTuple>,
+    /// True where what the function raises is what the caller should see.
+    is_bare: bool,
+    /// Does a request as it was planned, from the beginning.
+    slow: Py<PyAny>,
+    /// Takes an execution that Python should see itself.
+    hand_over: Py<PyAny>,
+    /// For the threads of callers, and for the one that follows.
+    flight: Py<Flight>,
+    thread_flight: Py<Flight>,
+    deadline: Duration,
+    most_bytes: usize,
+    keeps: bool,
+
+    mode: AtomicU8,
+    /// Draws below this are in the sample, and are admitted.
+    sample: AtomicU64,
+    admission: AtomicU64,
+    /// The key of fingerprints, in two halves.
+    key: [AtomicU64; 2],
+    known: Mutex<Known>,
+    /// Words of paths that are trusted and were seen lately, each at its place, and which places hold one.
+    lately: [AtomicU64; 8],
+    are_held: AtomicU8,
+    /// Where the coins are.
+    drawn: AtomicU64,
+
+    served: [[AtomicU64; 2]; MODES],
+    /// How many are still to be timed, each of them.
+    watchful: AtomicU64,
+    /// For how many a coin of admission was drawn.
+    asked: AtomicU64,
+    own: Shared<Own>,
+    follower: Mutex<Option<Arc<Follower>>>,
+    /// Whose numbers these are.
+    process: AtomicU32,
+}
+
+/// What is known of paths: which may be served uncompared.
+enum Known {
+    All,
+    /// The words of paths that returned.
+    These(HashSet<Box<[u64]>, Mixed>),
+}
+
+impl Known {
+    #[inline]
+    fn trusts(&self, path: &Path) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(paths) => paths.contains(path.words()),
+        }
+    }
+}
+
+/// What was seen in the threads of callers.
+#[derive(Default)]
+struct Own {
+    gathered: Gathered,
+    handed: Vec<Handed>,
+}
+
+/// Counts with the global lock: nobody else does at the same time.
+#[inline]
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+fn taken(counter: &AtomicU64) -> u64 {
+    counter.swap(0, Ordering::Relaxed)
+}
+
+#[pymethods]
+impl Route {
+    #[new]
+    #[pyo3(signature = (program, reference, slow, hand_over, flights, /, *, is_bare, deadline, most_bytes, keeps))]
+    #[expect(clippy::too_many_arguments, reason = "each has a name where it is called")]
+    fn new(
+        py: Python<'_>,
+        program: Py<Program>,
+        reference: Py<PyAny>,
+        slow: Py<PyAny>,
+        hand_over: Py<PyAny>,
+        flights: (Py<Flight>, Py<Flight>),
+        is_bare: bool,
+        deadline: f64,
+        most_bytes: usize,
+        keeps: bool,
+    ) -> PyResult<Self> {
+        program.get().refuse_effects()?;
+        let deadline = Duration::try_from_secs_f64(deadline)
+            .map_err(|_| PyValueError::new_err("the deadline is a number of seconds that is not negative"))?;
+        Ok(Self {
+            program,
+            reference,
+            now_named: PyTuple::new(py, ["now"])?.unbind(),
+            is_bare,
+            slow,
+            hand_over,
+            flight: flights.0,
+            thread_flight: flights.1,
+            deadline,
+            most_bytes,
+            keeps,
+            mode: AtomicU8::new(PYTHON_ONLY),
+            sample: AtomicU64::new(u64::MAX),
+            admission: AtomicU64::new(u64::MAX),
+            key: Default::default(),
+            known: Mutex::new(Known::These(HashSet::default())),
+            lately: Default::default(),
+            are_held: AtomicU8::new(0),
+            drawn: AtomicU64::new(seed(py)?),
+            served: Default::default(),
+            watchful: AtomicU64::new(1),
+            asked: AtomicU64::new(0),
+            own: Shared::new(py)?,
+            follower: Mutex::default(),
+            process: AtomicU32::new(std::process::id()),
+        })
+    }
+
+    /// The outputs of an execution on these inputs; what ends otherwise is raised.
+    #[getter]
+    fn call<'py>(route: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        serve::CALL.bind(route.as_any())
+    }
+
+    /// The same of a node that needs the time of its start.
+    #[pyo3(signature = (inputs, /, *, now))]
+    fn call_at<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.serve(
+            py,
+            serve::Asked {
+                inputs,
+                now: Some(now),
+            },
+        )
+    }
+
+    /// Where the node stands: its mode by number, the paths that are trusted (None for all), the key of fingerprints,
+    /// and the shares of the sample. Without a key of 16 bytes Python runs alone.
+    #[pyo3(signature = (mode, trusted, key, sample, /))]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 gives a list that it made")]
+    fn set(&self, mode: u8, trusted: Option<Vec<Vec<u8>>>, key: &[u8], sample: f64) -> PyResult<()> {
+        if usize::from(mode) >= MODES {
+            return Err(PyValueError::new_err("there is no mode of this number"));
+        }
+        let words = |path: &Vec<u8>| path.chunks_exact(8).map(word).collect::<Box<[u64]>>();
+        let known = trusted.map_or(Known::All, |paths| {
+            Known::These(paths.iter().map(words).collect())
+        });
+        let mode = if key.is_empty() { PYTHON_ONLY } else { mode };
+        let key = if key.is_empty() {
+            [0; 16]
+        } else {
+            fingerprint_key(key)?
+        };
+        let (low, high) = key.split_at(8);
+        for (half, bytes) in self.key.iter().zip([low, high]) {
+            half.store(word(bytes), Ordering::Relaxed);
+        }
+        let last = std::mem::replace(&mut *lock(&self.known), known);
+        drop(last);
+        self.are_held.store(0, Ordering::Relaxed);
+        self.sample.store(below(sample), Ordering::Relaxed);
+        self.mode.store(mode, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The chance with which a request is followed.
+    #[pyo3(signature = (chance, /))]
+    fn admit(&self, chance: f64) {
+        self.admission.store(below(chance), Ordering::Relaxed);
+    }
+
+    /// Takes what was seen since the last time.
+    fn drain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        if self.process.load(Ordering::Relaxed) != std::process::id() {
+            self.after_fork(py)?;
+        }
+        let taken_out = |own: &mut Own| (own.gathered.take(), std::mem::take(&mut own.handed));
+        let (own, mut handed) = self.own.with(py, taken_out);
+        let follower = lock(&self.follower).clone();
+        let (other, others) = follower.map(|each| each.drain()).unwrap_or_default();
+        handed.extend(others);
+        let served: Vec<Vec<u64>> = (self.served.iter())
+            .map(|engines| engines.iter().map(taken).collect())
+            .collect();
+        let agreed = PyList::empty(py);
+        let times = PyList::empty(py);
+        for told in [&own, &other] {
+            for (path, found) in &told.agreed {
+                let fingerprints = PyList::new(py, &found.fingerprints)?;
+                agreed.append((PyBytes::new(py, &path.bytes()), fingerprints, found.compared))?;
+            }
+            for (python, direct) in &told.times {
+                times.append((python, direct))?;
+            }
+        }
+        let shown = PyList::empty(py);
+        for each in handed {
+            if let Err(why) = self.shown_of(py, &each).and_then(|item| shown.append(item)) {
+                // There was no memory for it: it may be a difference, and stays for the next time.
+                why.write_unraisable(py, None);
+                self.own.with(py, |own| own.handed.push(each));
+            }
+        }
+        (
+            agreed,
+            times,
+            served,
+            own.lost + other.lost,
+            taken(&self.asked),
+            own.followed + other.followed,
+            own.spent + other.spent,
+            shown,
+        )
+            .into_pyobject(py)
+    }
+
+    /// Waits until what was put aside is followed; false where that took longer than so many seconds.
+    #[pyo3(signature = (seconds, /))]
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        let follower = lock(&self.follower).clone();
+        let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        py.detach(|| follower.is_none_or(|follower| follower.wait(limit)))
+    }
+
+    /// Follows no more in a thread: what still waits there, and what would, is lost.
+    fn close(&self) {
+        if let Some(follower) = &*lock(&self.follower) {
+            follower.close();
+        }
+    }
+
+    /// The child of a fork has seen nothing yet, and has no threads.
+    fn after_fork(&self, py: Python<'_>) -> PyResult<()> {
+        self.process.store(std::process::id(), Ordering::Relaxed);
+        self.drawn.store(seed(py)?, Ordering::Relaxed);
+        follower::after_fork();
+        drop(self.own.with(py, std::mem::take));
+        taken(&self.asked);
+        self.served.iter().flatten().for_each(|each| {
+            taken(each);
+        });
+        // Its thread may have been anywhere when the process forked, with a lock in its hand: it is left as it is.
+        std::mem::forget(lock(&self.follower).take());
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.program)?;
+        visit.call(&self.reference)?;
+        visit.call(&self.slow)?;
+        visit.call(&self.hand_over)?;
+        visit.call(&self.flight)?;
+        visit.call(&self.thread_flight)
+    }
+}
+
+impl Drop for Route {
+    fn drop(&mut self) {
+        if self.process.load(Ordering::Relaxed) == std::process::id() {
+            self.close();
+        }
+    }
+}
+
+impl Route {
+    /// The next number for a coin (`SplitMix64`). One after the other, as everything here, whatever the thread.
+    #[inline]
+    fn draw(&self) -> u64 {
+        let state = self
+            .drawn
+            .load(Ordering::Relaxed)
+            .wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.drawn.store(state, Ordering::Relaxed);
+        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Whether an answer on this path may leave uncompared.
+    #[inline]
+    fn trusts(&self, path: &Path) -> bool {
+        let &[word] = path.words() else {
+            return lock(&self.known).trusts(path);
+        };
+        let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize;
+        let (held, bit) = (self.are_held.load(Ordering::Relaxed), 1 << place);
+        let Some(lately) = self.lately.get(place) else {
+            return false;
+        };
+        if held & bit != 0 && lately.load(Ordering::Relaxed) == word {
+            return true;
+        }
+        let is_trusted = lock(&self.known).trusts(path);
+        if is_trusted {
+            lately.store(word, Ordering::Relaxed);
+            self.are_held.store(held | bit, Ordering::Relaxed);
+        }
+        is_trusted
+    }
+
+    /// An execution for Python to look at, as `way_in.py` takes it.
+    fn shown_of<'py>(&self, py: Python<'py>, handed: &Handed) -> PyResult<Bound<'py, PyTuple>> {
+        let Handed {
+            job,
+            is_chosen,
+            broke,
+        } = handed;
+        let program = self.program.get();
+        let inputs = program.shown_inputs(py, &job.inputs)?;
+        let outputs = program.shown().returned(py, &job.outputs)?;
+        let now = match &job.now {
+            Some(now) => Some(to_python(py, &program.shapes().of(py, &Type::Timestamp), now)?),
+            None => None,
+        };
+        (inputs, outputs, job.python, is_chosen, broke.as_deref(), now).into_pyobject(py)
+    }
+
+    fn key(&self) -> FingerprintKey {
+        let [low, high] = &self.key;
+        let whole = u128::from(high.load(Ordering::Relaxed)) << 64 | u128::from(low.load(Ordering::Relaxed));
+        whole.to_le_bytes()
+    }
+
+    #[inline]
+    fn served(&self, mode: u8, is_direct: bool) {
+        let engines = self.served.get(usize::from(mode));
+        if let Some(counter) = engines.and_then(|engines| engines.get(usize::from(is_direct))) {
+            count(counter);
+        }
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+/// Where coins begin: from the system, so that no two processes draw the same.
+fn seed(py: Python<'_>) -> PyResult<u64> {
+    let bytes = py.import("os")?.call_method1("urandom", (8,))?;
+    Ok(word(bytes.cast::<PyBytes>()?.as_bytes()))
+}
+
+/// The number below which this share of all numbers is; the whole takes every number but the last.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "shares are between 0 and 1, and a cast of more saturates"
+)]
+fn below(share: f64) -> u64 {
+    (share * 18_446_744_073_709_551_616.0) as u64
+}
+
+/// No clock: the watch has one for runs that are not short.
+#[inline]
+fn limits() -> Limits {
+    Limits {
+        watch: Some(WATCH),
+        ..Limits::default()
+    }
+}
