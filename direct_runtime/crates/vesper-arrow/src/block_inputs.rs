@@ -27,7 +27,7 @@ use vesper_ir::{EnumType, Member, Type, Value, time};
 use crate::cell::{Cell, cell, microseconds};
 use crate::cell_conversion::scalar;
 use crate::column_reader::Texts;
-use crate::plan::{Form, From, Plan};
+use crate::plan::{Form, InputSource, Plan};
 
 /// Writes an input of these rows of a part into a block; false where that cannot be done.
 type Fill<'a> = Box<dyn FnMut(&mut Block<'a>, Range<usize>) -> bool + 'a>;
@@ -54,8 +54,10 @@ impl<'a> Fillers<'a> {
         }
         let declared = program.node().inputs.iter().zip(&plan.inputs).enumerate();
         let fillers = declared.map(|(input, (declared, from))| match from {
-            From::Same(value) => same(input, value),
-            From::Column(place) => of_column(input, &declared.ty, given.columns().get(*place)?.as_ref()),
+            InputSource::Same(value) => constant_filler(input, value),
+            InputSource::Column(place) => {
+                column_filler(input, &declared.ty, given.columns().get(*place)?.as_ref())
+            }
         });
         let all = fillers.collect::<Option<Vec<_>>>()?;
         let scales = all.iter().map(|filler| filler.scale).collect();
@@ -85,7 +87,7 @@ impl<'a> Fillers<'a> {
     }
 }
 
-fn same(input: usize, value: &Value) -> Option<Filler<'_>> {
+fn constant_filler(input: usize, value: &Value) -> Option<Filler<'_>> {
     let word = Word::of(value)?;
     Some(Filler {
         fill: Box::new(move |block, rows| block.put(input, rows.map(|_| Some(word)))),
@@ -208,7 +210,7 @@ fn plain_texts(input: usize, array: &dyn Array) -> Option<Fill<'_>> {
                 let texts = ends.windows(2).zip(rows);
                 block.put_texts(
                     input,
-                    texts.map(|(ends, row)| (array.value(row), numbered(data, ends))),
+                    texts.map(|(ends, row)| (array.value(row), text_number(data, ends))),
                 )
             })
         })
@@ -227,7 +229,7 @@ fn text(text: &str) -> Option<Word<'_>> {
 
 /// A text of up to 16 bytes as numbers that no other such text has.
 #[inline]
-fn packed(text: &str) -> Option<(usize, u64, u64)> {
+fn pack(text: &str) -> Option<(usize, u64, u64)> {
     let bytes = text.as_bytes();
     let length = bytes.len();
     if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
@@ -249,13 +251,13 @@ fn packed(text: &str) -> Option<(usize, u64, u64)> {
 /// No enum has so many members.
 const NO_MEMBER: u32 = u32::MAX;
 /// How many members are remembered: columns have few, and many are sooner found in the type.
-const REMEMBERED: usize = 8;
+const MAX_REMEMBERED: usize = 8;
 
 /// Finds members by their names. Those that came before are known by their packed names.
-fn members<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> + 'a {
-    let mut known: Vec<((usize, u64, u64), Member)> = Vec::with_capacity(REMEMBERED);
+fn member_finder<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> + 'a {
+    let mut known: Vec<((usize, u64, u64), Member)> = Vec::with_capacity(MAX_REMEMBERED);
     move |name| {
-        let name_packed = packed(name);
+        let name_packed = pack(name);
         if let Some(name) = name_packed
             && let Some((_, member)) = known.iter().find(|(known, _)| *known == name)
         {
@@ -263,7 +265,7 @@ fn members<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> + 'a {
         }
         let member = of.member(name)?;
         if let Some(name) = name_packed
-            && known.len() < REMEMBERED
+            && known.len() < MAX_REMEMBERED
         {
             known.push((name, member));
         }
@@ -286,7 +288,7 @@ impl ShortNames {
     /// Nothing where names are many or long, or nothing keeps them apart.
     fn new(of: &EnumType) -> Option<Self> {
         let members = of.members();
-        if members.len() > REMEMBERED {
+        if members.len() > MAX_REMEMBERED {
             return None;
         }
         let packed = members.iter().zip(0..).map(|(name, place)| {
@@ -331,7 +333,7 @@ impl ShortNames {
 /// The number of a text in a buffer (`number_of_text`), which is read at once with whatever stands behind it. It has none
 /// at the very end, where nothing stands there.
 #[inline]
-fn numbered<O: OffsetSizeTrait>(data: &[u8], ends: &[O]) -> u64 {
+fn text_number<O: OffsetSizeTrait>(data: &[u8], ends: &[O]) -> u64 {
     let [start, end] = ends else {
         return 0;
     };
@@ -351,8 +353,8 @@ fn short_members<'a, O: OffsetSizeTrait>(
     let (ends, data) = (array.value_offsets(), array.value_data());
     let member = move |ends: &[O]| {
         // The number of no text is at no place.
-        match names.find(numbered(data, ends)) {
-            NO_MEMBER => otherwise(data, ends, of),
+        match names.find(text_number(data, ends)) {
+            NO_MEMBER => find_member(data, ends, of),
             found => Some(found),
         }
     };
@@ -363,7 +365,7 @@ fn short_members<'a, O: OffsetSizeTrait>(
 }
 
 #[cold]
-fn otherwise<O: OffsetSizeTrait>(data: &[u8], ends: &[O], of: &EnumType) -> Option<u32> {
+fn find_member<O: OffsetSizeTrait>(data: &[u8], ends: &[O], of: &EnumType) -> Option<u32> {
     let [start, end] = ends else {
         return None;
     };
@@ -371,17 +373,17 @@ fn otherwise<O: OffsetSizeTrait>(data: &[u8], ends: &[O], of: &EnumType) -> Opti
     of.member(name).map(|Member(member)| member)
 }
 
-fn of_members<'a>(input: usize, array: &'a dyn Array, of: &'a EnumType) -> Option<Fill<'a>> {
+fn enum_members<'a>(input: usize, array: &'a dyn Array, of: &'a EnumType) -> Option<Fill<'a>> {
     let short = match Texts::of(array)? {
         Texts::Short(array) => short_members(input, array, of),
         Texts::Long(array) => short_members(input, array, of),
         Texts::View(_) => None,
     };
-    short.or_else(|| texts(input, array, members(of)))
+    short.or_else(|| texts(input, array, member_finder(of)))
 }
 
 /// A value of a dictionary, as a word.
-fn entry<'a>(ty: &Type, found: &Cell<'a>) -> Option<Word<'a>> {
+fn dictionary_word<'a>(ty: &Type, found: &Cell<'a>) -> Option<Word<'a>> {
     if let (Type::Text, Cell::Text(found)) = (ty, found) {
         return text(found);
     }
@@ -412,7 +414,7 @@ fn by_keys<'a, K: ArrowDictionaryKeyType>(input: usize, ty: &Type, array: &'a dy
         return None;
     }
     let words: Vec<Option<Word<'a>>> = (0..values.len())
-        .map(|place| entry(ty, &cell(values, place)))
+        .map(|place| dictionary_word(ty, &cell(values, place)))
         .collect();
     numbers::<K>(input, dictionary.keys(), move |key| {
         words.get(key.as_usize()).copied().flatten()
@@ -433,7 +435,7 @@ fn dictionary<'a>(input: usize, ty: &Type, array: &'a dyn Array, key: &DataType)
     }
 }
 
-fn of_column<'a>(input: usize, ty: &'a Type, array: &'a dyn Array) -> Option<Filler<'a>> {
+fn column_filler<'a>(input: usize, ty: &'a Type, array: &'a dyn Array) -> Option<Filler<'a>> {
     let fill = match (ty, array.data_type()) {
         (_, DataType::Dictionary(key, _)) => dictionary(input, ty, array, key),
         (Type::Boolean, DataType::Boolean) => {
@@ -466,7 +468,7 @@ fn of_column<'a>(input: usize, ty: &'a Type, array: &'a dyn Array) -> Option<Fil
         (Type::Timestamp, DataType::Timestamp(unit, Some(_))) => timestamps(input, array, *unit),
         (Type::Duration, DataType::Duration(unit)) => durations(input, array, *unit),
         (Type::Text, _) => plain_texts(input, array),
-        (Type::Enum(of), _) => of_members(input, array, of),
+        (Type::Enum(of), _) => enum_members(input, array, of),
         _ => None,
     };
     Some(Filler {

@@ -44,7 +44,7 @@ fn factor(own: u64, scale: u16) -> Option<i64> {
 
 /// What a column of this scale has for a number; nothing where that would not be the number.
 #[cold]
-fn scaled(number: i64, own: u64, scale: u16) -> Option<i128> {
+fn scale_number(number: i64, own: u64, scale: u16) -> Option<i128> {
     match factor(own, scale) {
         Some(factor) => Some(i128::from(number) * i128::from(factor)),
         None => coefficient(
@@ -75,7 +75,7 @@ impl Scratch {
                 let number = first.cast_signed();
                 match power {
                     Some(power) if own == usual => i128::from(number) * i128::from(power),
-                    _ => scaled(number, own, scale).unwrap_or_else(|| {
+                    _ => scale_number(number, own, scale).unwrap_or_else(|| {
                         misfits.push(row);
                         0
                     }),

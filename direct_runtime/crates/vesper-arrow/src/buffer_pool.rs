@@ -14,40 +14,40 @@ use arrow_schema::ArrowError;
 use bytes::Bytes;
 
 /// How many bytes a process keeps at most: the columns of about a million rows.
-const MOST: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// Smaller buffers are not worth it.
-const LEAST: usize = 16 << 10;
+const MIN_BUFFER_BYTES: usize = 16 << 10;
 
 /// In the order in which they came back.
-struct Kept {
+struct Pool {
     buffers: VecDeque<Buffer>,
     bytes: usize,
 }
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept {
+static POOL: Mutex<Pool> = Mutex::new(Pool {
     buffers: VecDeque::new(),
     bytes: 0,
 });
 
 /// An empty vector with room for so many values, in memory that was used before where there is some of this size.
-pub(crate) fn room<T: ArrowNativeType>(count: usize) -> Vec<T> {
+pub(crate) fn take_vec<T: ArrowNativeType>(count: usize) -> Vec<T> {
     let size = count.saturating_mul(size_of::<T>());
-    if size < LEAST {
+    if size < MIN_BUFFER_BYTES {
         return Vec::with_capacity(count);
     }
-    taken(size).unwrap_or_else(|| Vec::with_capacity(count))
+    reuse(size).unwrap_or_else(|| Vec::with_capacity(count))
 }
 
-fn taken<T: ArrowNativeType>(size: usize) -> Option<Vec<T>> {
+fn reuse<T: ArrowNativeType>(size: usize) -> Option<Vec<T>> {
     // Nobody waits here, and a process that was forked while somebody held this finds it locked for ever.
-    let mut kept = KEPT.try_lock().ok()?;
-    let place = kept
+    let mut pool = POOL.try_lock().ok()?;
+    let place = pool
         .buffers
         .iter()
         .rposition(|buffer| buffer.capacity() == size)?;
-    let buffer = kept.buffers.remove(place)?;
-    kept.bytes -= size;
-    drop(kept);
+    let buffer = pool.buffers.remove(place)?;
+    pool.bytes -= size;
+    drop(pool);
     // A buffer of values of another width is no vector of these, and is given back.
     let mut values = buffer.into_vec::<T>().ok()?;
     values.clear();
@@ -55,46 +55,46 @@ fn taken<T: ArrowNativeType>(size: usize) -> Option<Vec<T>> {
 }
 
 /// A buffer that is kept when its last reader drops it.
-pub(crate) fn lent(buffer: Buffer) -> Buffer {
-    if buffer.capacity() < LEAST || buffer.is_empty() {
+pub(crate) fn recycle_on_drop(buffer: Buffer) -> Buffer {
+    if buffer.capacity() < MIN_BUFFER_BYTES || buffer.is_empty() {
         return buffer;
     }
-    Buffer::from(Bytes::from_owner(Lent(Some(buffer))))
+    Buffer::from(Bytes::from_owner(PooledBuffer(Some(buffer))))
 }
 
-struct Lent(Option<Buffer>);
+struct PooledBuffer(Option<Buffer>);
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for PooledBuffer {
     fn as_ref(&self) -> &[u8] {
         self.0.as_deref().unwrap_or_default()
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
-        if let (Some(buffer), Ok(mut kept)) = (self.0.take(), KEPT.try_lock()) {
-            kept.bytes += buffer.capacity();
-            kept.buffers.push_back(buffer);
-            while kept.bytes > MOST
-                && let Some(oldest) = kept.buffers.pop_front()
+        if let (Some(buffer), Ok(mut pool)) = (self.0.take(), POOL.try_lock()) {
+            pool.bytes += buffer.capacity();
+            pool.buffers.push_back(buffer);
+            while pool.bytes > MAX_BYTES
+                && let Some(oldest) = pool.buffers.pop_front()
             {
-                kept.bytes -= oldest.capacity();
+                pool.bytes -= oldest.capacity();
             }
         }
     }
 }
 
 /// A column of numbers with room for so many.
-pub(crate) fn numbers<T: ArrowPrimitiveType>(count: usize) -> PrimitiveBuilder<T> {
-    PrimitiveBuilder::new_from_buffer(MutableBuffer::from(room::<T::Native>(count)), None)
+pub(crate) fn number_builder<T: ArrowPrimitiveType>(count: usize) -> PrimitiveBuilder<T> {
+    PrimitiveBuilder::new_from_buffer(MutableBuffer::from(take_vec::<T::Native>(count)), None)
 }
 
 /// The column, in memory that comes back.
-pub(crate) fn finished<T: ArrowPrimitiveType>(
+pub(crate) fn finish_pooled<T: ArrowPrimitiveType>(
     column: &mut PrimitiveBuilder<T>,
 ) -> Result<PrimitiveArray<T>, ArrowError> {
     let (data_type, values, nulls) = column.finish().into_parts();
-    let values = ScalarBuffer::from(lent(values.into_inner()));
+    let values = ScalarBuffer::from(recycle_on_drop(values.into_inner()));
     Ok(PrimitiveArray::try_new(values, nulls)?.with_data_type(data_type))
 }
 
@@ -112,28 +112,28 @@ mod tests {
     /// One test, because what is kept is the process's, and who finds it locked goes on without it.
     #[test]
     fn what_nobody_reads_is_used_again() {
-        let mut column = numbers::<Int64Type>(COUNT);
+        let mut column = number_builder::<Int64Type>(COUNT);
         column.append_slice(&vec![7; COUNT]);
-        let made = finished(&mut column).unwrap();
+        let made = finish_pooled(&mut column).unwrap();
         let address = made.values().as_ptr();
         let reader = made.clone();
         drop(made);
-        let other = room::<i64>(COUNT);
+        let other = take_vec::<i64>(COUNT);
         assert_ne!(other.as_ptr(), address, "somebody reads it still");
         assert!(reader.values().iter().all(|value| *value == 7));
         drop(reader);
-        let again = room::<i64>(COUNT);
+        let again = take_vec::<i64>(COUNT);
         assert_eq!((again.len(), again.as_ptr()), (0, address));
-        let other = room::<i64>(COUNT);
+        let other = take_vec::<i64>(COUNT);
         assert_ne!(other.as_ptr(), address, "it has one owner");
 
         // Memory of values of another width is not taken.
-        drop(lent(Buffer::from_vec(vec![1_i32; COUNT * 2])));
-        let longs = room::<i64>(COUNT);
+        drop(recycle_on_drop(Buffer::from_vec(vec![1_i32; COUNT * 2])));
+        let longs = take_vec::<i64>(COUNT);
         assert_eq!((longs.len(), longs.capacity()), (0, COUNT));
 
         // Short columns are left alone.
-        let short = lent(Buffer::from_vec(vec![1_u8; 100]));
+        let short = recycle_on_drop(Buffer::from_vec(vec![1_u8; 100]));
         assert!(short.into_vec::<u8>().is_ok());
     }
 }

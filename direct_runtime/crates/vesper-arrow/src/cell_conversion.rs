@@ -23,7 +23,7 @@ impl Conversion {
     }
 
     /// The value of an input or a field, which may not be given.
-    pub(crate) fn given(
+    pub(crate) fn value_or_default(
         &mut self,
         ty: &Type,
         default: Option<&Value>,
@@ -141,7 +141,7 @@ impl Conversion {
             let found = fields
                 .find(|(name, _)| *name == &*field.name)
                 .map(|(_, cell)| cell);
-            values.extend(self.given(&field.ty, None, found, &Path::Field(path, &field.name)));
+            values.extend(self.value_or_default(&field.ty, None, found, &Path::Field(path, &field.name)));
         }
         let mut is_whole = values.len() == length;
         let names = given.iter().map(|(name, _)| *name);
@@ -178,9 +178,9 @@ pub(crate) fn scalar(ty: &Type, cell: &Cell<'_>) -> Result<Value, ProblemKind> {
 }
 
 /// What stands in a cell as a text, where columns have no types of their own: as the command line takes an input.
-pub(crate) fn of_text(ty: &Type, text: &str) -> Result<Value, ProblemKind> {
+pub(crate) fn parse_text(ty: &Type, text: &str) -> Result<Value, ProblemKind> {
     match ty {
-        Type::Optional(of) => of_text(of, text),
+        Type::Optional(of) => parse_text(of, text),
         Type::Boolean => match text {
             "true" => Ok(Value::Boolean(true)),
             "false" => Ok(Value::Boolean(false)),
@@ -241,7 +241,7 @@ fn json(cell: &Cell<'_>, depth: usize) -> Result<Json, ProblemKind> {
             if depth == MAX_DEPTH {
                 return Err(ProblemKind::TooDeep);
             }
-            Json::Array(all(items.iter().map(|item| json(item, depth + 1)))?.into())
+            Json::Array(collect_all(items.iter().map(|item| json(item, depth + 1)))?.into())
         }
         Cell::Fields(fields) => {
             if depth == MAX_DEPTH {
@@ -250,14 +250,14 @@ fn json(cell: &Cell<'_>, depth: usize) -> Result<Json, ProblemKind> {
             let entries = fields
                 .iter()
                 .map(|(name, value)| Ok((text(name)?, json(value, depth + 1)?)));
-            Json::Object(Object::new(all(entries)?).ok_or(ProblemKind::Duplicate)?)
+            Json::Object(Object::new(collect_all(entries)?).ok_or(ProblemKind::Duplicate)?)
         }
         _ => return Err(ProblemKind::WrongType),
     })
 }
 
 /// All of them, or the kind that comes first in the table of problems.
-fn all<T>(found: impl Iterator<Item = Result<T, ProblemKind>>) -> Result<Vec<T>, ProblemKind> {
+fn collect_all<T>(found: impl Iterator<Item = Result<T, ProblemKind>>) -> Result<Vec<T>, ProblemKind> {
     let mut values = Vec::new();
     let mut worst: Option<ProblemKind> = None;
     for each in found {

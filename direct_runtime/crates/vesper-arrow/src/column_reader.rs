@@ -16,33 +16,33 @@ use vesper_interp::inputs::is_too_long;
 use vesper_ir::{EnumType, Type, Value, time};
 
 use crate::cell::{Cell, cell};
-use crate::cell_conversion::{Conversion, of_text, scalar};
+use crate::cell_conversion::{Conversion, parse_text, scalar};
 use vesper_interp::problems::Path;
 
 /// Texts up to this length are remembered: codes and names come again, prose does not.
-const SHORT: usize = 24;
+const MAX_CACHED_BYTES: usize = 24;
 /// How many texts a reader remembers.
-const REMEMBERED: usize = 256;
+const CACHE_SIZE: usize = 256;
 
 /// Short texts that came before, so that one that comes again is shared instead of copied. One for each input and thread:
 /// counting who holds a text is then no traffic between processors.
 #[derive(Debug)]
-pub(crate) struct Remembered(Vec<Option<Arc<str>>>);
+pub(crate) struct TextCache(Vec<Option<Arc<str>>>);
 
-impl Remembered {
+impl TextCache {
     pub(crate) fn new() -> Self {
-        Self(vec![None; REMEMBERED])
+        Self(vec![None; CACHE_SIZE])
     }
 
     fn text(&mut self, text: &str) -> Arc<str> {
-        if text.len() > SHORT {
+        if text.len() > MAX_CACHED_BYTES {
             return Arc::from(text);
         }
         // Any spread will do: two texts that meet in one place only push each other out.
         let hash = text.bytes().fold(text.len(), |hash, byte| {
             hash.wrapping_mul(31).wrapping_add(usize::from(byte))
         });
-        let Some(place) = self.0.get_mut(hash % REMEMBERED) else {
+        let Some(place) = self.0.get_mut(hash % CACHE_SIZE) else {
             return Arc::from(text);
         };
         match place {
@@ -93,7 +93,7 @@ pub(crate) enum Reader<'a> {
     Float(&'a PrimitiveArray<Float64Type>),
     Date(&'a PrimitiveArray<Date32Type>),
     Timestamp(&'a PrimitiveArray<TimestampMicrosecondType>),
-    Text(Texts<'a>, &'a mut Remembered),
+    Text(Texts<'a>, &'a mut TextCache),
     /// With the member that was found last, as most columns have the same one many times.
     Member(Texts<'a>, &'a EnumType, Vec<(&'a str, Value)>),
     /// By the keys of a dictionary; nothing where what stands there does not fit.
@@ -151,7 +151,7 @@ fn dictionary<'a>(ty: &Type, array: &'a dyn Array, key: &DataType) -> Option<Rea
 
 impl<'a> Column<'a> {
     /// The rows of an input that has no column.
-    pub(crate) fn absent(value: Value) -> Self {
+    pub(crate) fn constant(value: Value) -> Self {
         Self {
             array: None,
             nulls: None,
@@ -161,7 +161,7 @@ impl<'a> Column<'a> {
     }
 
     /// The rows of a column, for an input of this type.
-    pub(crate) fn new(ty: &'a Type, array: &'a dyn Array, remembered: &'a mut Remembered) -> Self {
+    pub(crate) fn new(ty: &'a Type, array: &'a dyn Array, cache: &'a mut TextCache) -> Self {
         let (of, takes_null) = match ty {
             Type::Optional(of) => (&**of, true),
             ty => (ty, false),
@@ -179,7 +179,7 @@ impl<'a> Column<'a> {
             (Type::Timestamp, DataType::Timestamp(TimeUnit::Microsecond, Some(_))) => {
                 Reader::Timestamp(array.as_primitive())
             }
-            (Type::Text, _) if let Some(texts) = Texts::of(array) => Reader::Text(texts, remembered),
+            (Type::Text, _) if let Some(texts) = Texts::of(array) => Reader::Text(texts, cache),
             (Type::Enum(members), _) if let Some(texts) = Texts::of(array) => {
                 Reader::Member(texts, members, Vec::new())
             }
@@ -240,7 +240,7 @@ impl<'a> Column<'a> {
                 Ok(moment) => *out = Value::Timestamp(moment),
                 Err(_) => return false,
             },
-            Reader::Text(texts, remembered) => {
+            Reader::Text(texts, cache) => {
                 let text = texts.value(row);
                 if is_too_long(text) {
                     return false;
@@ -248,7 +248,7 @@ impl<'a> Column<'a> {
                 match out {
                     // The row before often has the same text, which is then still there.
                     Value::Text(known) if **known == *text => {}
-                    out => *out = Value::Text(remembered.text(text)),
+                    out => *out = Value::Text(cache.text(text)),
                 }
             }
             Reader::Member(texts, members, known) => {
@@ -293,24 +293,24 @@ impl<'a> Column<'a> {
         let Some(array) = self.array else {
             return match &self.reader {
                 Reader::Same(value) => Some(value.clone()),
-                _ => conversion.given(ty, default, None, &path),
+                _ => conversion.value_or_default(ty, default, None, &path),
             };
         };
         let found = cell(array, row);
         if !is_spelled {
-            return conversion.given(ty, default, Some(&found), &path);
+            return conversion.value_or_default(ty, default, Some(&found), &path);
         }
         match found {
             // Nothing stands there.
-            Cell::Null => conversion.given(ty, default, None, &path),
-            Cell::Text(text) => match of_text(ty, text) {
+            Cell::Null => conversion.value_or_default(ty, default, None, &path),
+            Cell::Text(text) => match parse_text(ty, text) {
                 Ok(value) => Some(value),
                 Err(kind) => {
                     conversion.problems.add(&path, kind);
                     None
                 }
             },
-            found => conversion.given(ty, default, Some(&found), &path),
+            found => conversion.value_or_default(ty, default, Some(&found), &path),
         }
     }
 }

@@ -12,7 +12,7 @@ use arrow_schema::{ArrowError, DataType, Field, Fields, TimeUnit};
 use vesper_ir::{Decimal, Type, Value};
 
 use crate::buffer_pool;
-use crate::enum_column::Names;
+use crate::enum_column::EnumColumn;
 
 /// The most digits that a decimal column has.
 pub(crate) const PRECISION: u8 = 38;
@@ -73,7 +73,7 @@ pub(crate) enum Writer {
     Spelled(StringBuilder),
     Float(Float64Builder),
     Text(StringBuilder),
-    Member(Names),
+    Member(EnumColumn),
     Bytes(BinaryBuilder),
     Timestamp(TimestampMicrosecondBuilder),
     Date(Date32Builder),
@@ -143,26 +143,26 @@ impl Writer {
     pub(crate) fn new(ty: &Type, scale: Option<u8>, rows: usize) -> Self {
         match ty {
             Type::Boolean => Self::Boolean(BooleanBuilder::with_capacity(rows)),
-            Type::Integer => Self::Integer(buffer_pool::numbers(rows)),
+            Type::Integer => Self::Integer(buffer_pool::number_builder(rows)),
             Type::Decimal => match scale {
                 Some(scale) => {
                     let ty = column_type(ty, Some(scale));
-                    let builder: Decimal128Builder = buffer_pool::numbers(rows);
+                    let builder: Decimal128Builder = buffer_pool::number_builder(rows);
                     Self::Decimal(builder.with_data_type(ty), scale.into())
                 }
                 None => Self::Spelled(StringBuilder::with_capacity(rows, rows * 8)),
             },
             Type::Json => Self::Spelled(StringBuilder::new()),
-            Type::Float => Self::Float(buffer_pool::numbers(rows)),
+            Type::Float => Self::Float(buffer_pool::number_builder(rows)),
             Type::Text => Self::Text(StringBuilder::with_capacity(rows, rows * 8)),
-            Type::Enum(of) => Self::Member(Names::new(of, rows)),
+            Type::Enum(of) => Self::Member(EnumColumn::new(of, rows)),
             Type::Bytes => Self::Bytes(BinaryBuilder::new()),
             Type::Timestamp => {
-                let builder: TimestampMicrosecondBuilder = buffer_pool::numbers(rows);
+                let builder: TimestampMicrosecondBuilder = buffer_pool::number_builder(rows);
                 Self::Timestamp(builder.with_data_type(column_type(ty, None)))
             }
-            Type::Date => Self::Date(buffer_pool::numbers(rows)),
-            Type::Duration => Self::Duration(buffer_pool::numbers(rows)),
+            Type::Date => Self::Date(buffer_pool::number_builder(rows)),
+            Type::Duration => Self::Duration(buffer_pool::number_builder(rows)),
             Type::Optional(of) => Self::new(of, scale, rows),
             Type::Array(of) | Type::Set(of) => Self::List(
                 Box::new(Self::new(of, scale, rows)),
@@ -279,15 +279,15 @@ impl Writer {
     pub(crate) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Boolean(column) => Arc::new(column.finish()),
-            Self::Integer(column) => Arc::new(buffer_pool::finished(column)?),
-            Self::Decimal(column, _) => Arc::new(buffer_pool::finished(column)?),
-            Self::Float(column) => Arc::new(buffer_pool::finished(column)?),
+            Self::Integer(column) => Arc::new(buffer_pool::finish_pooled(column)?),
+            Self::Decimal(column, _) => Arc::new(buffer_pool::finish_pooled(column)?),
+            Self::Float(column) => Arc::new(buffer_pool::finish_pooled(column)?),
             Self::Spelled(column) | Self::Text(column) => Arc::new(column.finish()),
             Self::Member(column) => Arc::new(column.finish()?),
             Self::Bytes(column) => Arc::new(column.finish()),
-            Self::Timestamp(column) => Arc::new(buffer_pool::finished(column)?),
-            Self::Date(column) => Arc::new(buffer_pool::finished(column)?),
-            Self::Duration(column) => Arc::new(buffer_pool::finished(column)?),
+            Self::Timestamp(column) => Arc::new(buffer_pool::finish_pooled(column)?),
+            Self::Date(column) => Arc::new(buffer_pool::finish_pooled(column)?),
+            Self::Duration(column) => Arc::new(buffer_pool::finish_pooled(column)?),
             Self::List(of, lengths, field) => {
                 let (offsets, nulls) = lengths.finish();
                 Arc::new(ListArray::try_new(

@@ -10,15 +10,15 @@ use vesper_ir::{EnumType, Member};
 use crate::buffer_pool;
 
 /// Names up to this length are written with room behind them, which the next one takes.
-const SHORT: usize = 16;
+const PADDED_BYTES: usize = 16;
 
 /// A name with the room behind it, and its length.
-type Padded = ([u8; SHORT], usize);
+type Padded = ([u8; PADDED_BYTES], usize);
 
 /// A column of names that is being written. Names are few and short, and rows are many: copying a text of any length
 /// takes longer than all else that there is to do for a row, so that as many bytes are copied for each.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct EnumColumn {
     of: Arc<EnumType>,
     /// By member; none where a name is longer.
     padded: Vec<Padded>,
@@ -27,23 +27,23 @@ pub(crate) struct Names {
     nulls: NullBufferBuilder,
 }
 
-fn padded(of: &EnumType) -> Option<Vec<Padded>> {
+fn pad_names(of: &EnumType) -> Option<Vec<Padded>> {
     let pad = |name: &Arc<str>| {
-        let mut room = [0; SHORT];
+        let mut room = [0; PADDED_BYTES];
         room.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
         Some((room, name.len()))
     };
     of.members().iter().map(pad).collect()
 }
 
-impl Names {
+impl EnumColumn {
     pub(crate) fn new(of: &Arc<EnumType>, rows: usize) -> Self {
-        let mut offsets = buffer_pool::room(rows + 1);
+        let mut offsets = buffer_pool::take_vec(rows + 1);
         offsets.push(0);
         Self {
-            padded: padded(of).unwrap_or_default(),
+            padded: pad_names(of).unwrap_or_default(),
             of: Arc::clone(of),
-            bytes: buffer_pool::room(rows * 8 + SHORT),
+            bytes: buffer_pool::take_vec(rows * 8 + PADDED_BYTES),
             offsets,
             nulls: NullBufferBuilder::new(rows),
         }
@@ -51,7 +51,7 @@ impl Names {
 
     /// What an offset cannot say makes a column that cannot be made: `finish` says so.
     #[inline]
-    fn end(&mut self) {
+    fn push_offset(&mut self) {
         self.offsets
             .push(i32::try_from(self.bytes.len()).unwrap_or(i32::MAX));
     }
@@ -67,7 +67,7 @@ impl Names {
         } else {
             return false;
         }
-        self.end();
+        self.push_offset();
         true
     }
 
@@ -84,19 +84,21 @@ impl Names {
         let mut is_known = true;
         offsets.extend(members.clone().map(|member| {
             let length = padded.get(member.0 as usize).map_or(usize::MAX, |name| name.1);
-            is_known &= length <= SHORT;
+            is_known &= length <= PADDED_BYTES;
             end = end.saturating_add(length);
             i32::try_from(end).unwrap_or(i32::MAX)
         }));
         if !is_known {
             return false;
         }
-        bytes.resize(end + SHORT, 0);
+        bytes.resize(end + PADDED_BYTES, 0);
         let mut at = start;
         for member in members {
             if let (Some((name, length)), Some(room)) = (
                 padded.get(member.0 as usize),
-                bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<SHORT>),
+                bytes
+                    .get_mut(at..)
+                    .and_then(<[u8]>::first_chunk_mut::<PADDED_BYTES>),
             ) {
                 *room = *name;
                 at += length;
@@ -139,7 +141,7 @@ impl Names {
     }
 
     pub(crate) fn append_null(&mut self) {
-        self.end();
+        self.push_offset();
         self.nulls.append_null();
     }
 
@@ -147,8 +149,10 @@ impl Names {
         let offsets = std::mem::replace(&mut self.offsets, vec![0]);
         let bytes = std::mem::take(&mut self.bytes);
         StringArray::try_new(
-            OffsetBuffer::new(ScalarBuffer::from(buffer_pool::lent(Buffer::from_vec(offsets)))),
-            buffer_pool::lent(Buffer::from_vec(bytes)),
+            OffsetBuffer::new(ScalarBuffer::from(buffer_pool::recycle_on_drop(
+                Buffer::from_vec(offsets),
+            ))),
+            buffer_pool::recycle_on_drop(Buffer::from_vec(bytes)),
             self.nulls.finish(),
         )
     }

@@ -10,7 +10,7 @@ use crate::plan::error_fields;
 
 /// What is said of a row, in the words that an outcome has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct RowError {
     pub kind: String,
     pub code: String,
     pub place: Option<String>,
@@ -20,10 +20,10 @@ pub struct Told {
 /// The column of so many rows, with what is said of those that have an error, in order.
 ///
 /// Most rows have none, and most parts of a table no row that has one: nothing is done for a row without.
-pub fn error_column(length: usize, told: &[(usize, Told)]) -> Result<ArrayRef, ArrowError> {
-    let texts = |of: fn(&Told) -> Option<&str>| -> Result<ArrayRef, ArrowError> {
-        let mut column = Sparse::new(length);
-        for (row, error) in told {
+pub fn error_column(length: usize, row_errors: &[(usize, RowError)]) -> Result<ArrayRef, ArrowError> {
+    let texts = |of: fn(&RowError) -> Option<&str>| -> Result<ArrayRef, ArrowError> {
+        let mut column = SparseTexts::new(length);
+        for (row, error) in row_errors {
             column.add(*row, of(error));
         }
         Ok(Arc::new(column.finish(length)?))
@@ -35,7 +35,7 @@ pub fn error_column(length: usize, told: &[(usize, Told)]) -> Result<ArrayRef, A
         texts(|error| Some(&error.message))?,
     ];
     let mut nulls = NullBufferBuilder::new(length);
-    for (row, _) in told {
+    for (row, _) in row_errors {
         nulls.append_n_nulls(row.saturating_sub(nulls.len()));
         nulls.append_non_null();
     }
@@ -50,14 +50,14 @@ pub fn error_column(length: usize, told: &[(usize, Told)]) -> Result<ArrayRef, A
 }
 
 /// A column of texts of which few are there.
-struct Sparse {
+struct SparseTexts {
     bytes: Vec<u8>,
     /// Where texts end.
     offsets: Vec<i32>,
     nulls: NullBufferBuilder,
 }
 
-impl Sparse {
+impl SparseTexts {
     fn new(length: usize) -> Self {
         let mut offsets = Vec::with_capacity(length + 1);
         offsets.push(0);
@@ -104,8 +104,8 @@ mod tests {
 
     use super::*;
 
-    fn told(code: &str, place: Option<&str>) -> Told {
-        Told {
+    fn row_errors(code: &str, place: Option<&str>) -> RowError {
+        RowError {
             kind: "failed".to_owned(),
             code: code.to_owned(),
             place: place.map(str::to_owned),
@@ -116,8 +116,8 @@ mod tests {
     /// The kind, the code, the place and the message of an error.
     type Row = (String, String, Option<String>, String);
 
-    fn shown(length: usize, told: &[(usize, Told)]) -> Vec<Option<Row>> {
-        let column = error_column(length, told).unwrap();
+    fn shown(length: usize, row_errors: &[(usize, RowError)]) -> Vec<Option<Row>> {
+        let column = error_column(length, row_errors).unwrap();
         let column = column.as_struct();
         let text = |place: usize, row: usize| {
             let texts = column.column(place).as_string::<i32>();
@@ -150,9 +150,9 @@ mod tests {
         let found = shown(
             5,
             &[
-                (0, told("a", None)),
-                (2, told("b", Some("x"))),
-                (3, told("c", None)),
+                (0, row_errors("a", None)),
+                (2, row_errors("b", Some("x"))),
+                (3, row_errors("c", None)),
             ],
         );
         let row = |code: &str, place: Option<&str>| {
@@ -167,6 +167,6 @@ mod tests {
             found,
             [row("a", None), None, row("b", Some("x")), row("c", None), None]
         );
-        assert_eq!(shown(1, &[(0, told("a", None))]), [row("a", None)]);
+        assert_eq!(shown(1, &[(0, row_errors("a", None))]), [row("a", None)]);
     }
 }

@@ -11,16 +11,16 @@ use vesper_interp::problems::Problems;
 use vesper_interp::{Limits, Outcome, Program, Rows};
 use vesper_ir::Value;
 
-use crate::column_reader::Remembered;
-use crate::part_run::{Pass, Ran};
+use crate::column_reader::TextCache;
+use crate::part_run::{PartColumns, PartRun};
 use crate::plan::{Form, Plan};
 
 /// How many rows one thread takes at a time.
-pub const ROWS: usize = 16_384;
+pub const MAX_PART_ROWS: usize = 16_384;
 
 /// How a row ended that has no outputs.
 #[derive(Debug)]
-pub enum Ended {
+pub enum RowEnd {
     /// Its inputs do not fit.
     Refused(Problems),
     Otherwise(Outcome),
@@ -38,7 +38,7 @@ pub struct Part {
     /// The kept columns and the outputs.
     pub columns: Vec<ArrayRef>,
     /// The rows without outputs, in order.
-    pub errors: Vec<(usize, Ended)>,
+    pub errors: Vec<(usize, RowEnd)>,
     /// When its rows began, and how long they took.
     pub began: SystemTime,
     pub took: Duration,
@@ -46,7 +46,7 @@ pub struct Part {
 
 /// When the rows of a table begin, and what each may use up.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct RunTerms {
     pub now: Option<Value>,
     pub limits: Limits,
     pub threads: NonZeroUsize,
@@ -54,31 +54,31 @@ pub struct Terms {
 
 /// Why a part of a table could not be run at all.
 #[derive(Debug)]
-pub enum Failed {
+pub enum PartError {
     Arrow(ArrowError),
     Engine(String),
     /// Nobody waits for it any more.
-    Over,
+    Cancelled,
 }
 
-impl std::convert::From<ArrowError> for Failed {
+impl std::convert::From<ArrowError> for PartError {
     fn from(error: ArrowError) -> Self {
         Self::Arrow(error)
     }
 }
 
 /// Asked before each row, or some of them: whether nobody waits for them any more.
-pub type IsOver<'a> = &'a dyn Fn() -> bool;
+pub type IsCancelled<'a> = &'a dyn Fn() -> bool;
 
 /// Runs a part here.
 pub fn run_part(
     program: &Program,
     plan: &Plan,
     part: RecordBatch,
-    terms: &Terms,
-    is_over: IsOver<'_>,
-) -> Result<Part, Failed> {
-    let mut thread = Thread::new(program, plan, terms, is_over).map_err(Failed::Engine)?;
+    terms: &RunTerms,
+    is_cancelled: IsCancelled<'_>,
+) -> Result<Part, PartError> {
+    let mut thread = Thread::new(program, plan, terms, is_cancelled).map_err(PartError::Engine)?;
     thread.part(part)
 }
 
@@ -86,9 +86,9 @@ pub fn run_part(
 pub(crate) struct Thread<'a> {
     program: &'a Program,
     plan: &'a Plan,
-    is_over: IsOver<'a>,
+    is_cancelled: IsCancelled<'a>,
     rows: Rows<'a>,
-    remembered: Vec<Remembered>,
+    text_caches: Vec<TextCache>,
     /// What a run without a frame may spend. It does not look at the clock: where time is limited, nothing.
     fuel: u64,
 }
@@ -97,8 +97,8 @@ impl<'a> Thread<'a> {
     pub(crate) fn new(
         program: &'a Program,
         plan: &'a Plan,
-        terms: &Terms,
-        is_over: IsOver<'a>,
+        terms: &RunTerms,
+        is_cancelled: IsCancelled<'a>,
     ) -> Result<Self, String> {
         let limits = Limits {
             fuel: terms.limits.fuel,
@@ -111,43 +111,43 @@ impl<'a> Thread<'a> {
         Ok(Self {
             program,
             plan,
-            is_over,
+            is_cancelled,
             rows,
             fuel: if limits.time.is_some() { 0 } else { limits.fuel },
-            remembered: plan.inputs.iter().map(|_| Remembered::new()).collect(),
+            text_caches: plan.inputs.iter().map(|_| TextCache::new()).collect(),
         })
     }
 
-    pub(crate) fn part(&mut self, given: RecordBatch) -> Result<Part, Failed> {
+    pub(crate) fn part(&mut self, given: RecordBatch) -> Result<Part, PartError> {
         let began = (SystemTime::now(), Instant::now());
         match guarded(|| self.run(&given, false)) {
-            Ok(ran) => ran.map(|ran| ran.with(given, began)),
+            Ok(ran) => ran.map(|ran| ran.into_part(given, began)),
             // A row brings the engine down. It is a function of its inputs, so that all are run again, each under a
             // guard of its own, and that one says so.
             Err(_) => match guarded(|| self.run(&given, true)) {
-                Ok(ran) => ran.map(|ran| ran.with(given, began)),
-                Err(message) => Err(Failed::Engine(message)),
+                Ok(ran) => ran.map(|ran| ran.into_part(given, began)),
+                Err(message) => Err(PartError::Engine(message)),
             },
         }
     }
 
-    fn run(&mut self, given: &RecordBatch, guards_rows: bool) -> Result<Ran, Failed> {
-        let mut pass = Pass::new(
+    fn run(&mut self, given: &RecordBatch, guards_rows: bool) -> Result<PartColumns, PartError> {
+        let mut run = PartRun::new(
             self.program,
             self.plan,
             given,
             &mut self.rows,
-            &mut self.remembered,
-            self.is_over,
+            &mut self.text_caches,
+            self.is_cancelled,
             guards_rows,
         );
         // A row that brings the engine down is told from the others in the ordinary way alone.
         if guards_rows {
-            pass.ordinary(0..given.num_rows())?;
+            run.run_ordinary(0..given.num_rows())?;
         } else {
-            pass.all(self.fuel)?;
+            run.run_all(self.fuel)?;
         }
-        pass.finish()
+        run.finish()
     }
 }
 

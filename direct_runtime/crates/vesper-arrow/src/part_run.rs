@@ -14,31 +14,31 @@ use vesper_ir::Value;
 use crate::block_inputs::Fillers;
 use crate::block_outputs::Scratch;
 use crate::cell_conversion::Conversion;
-use crate::column_reader::{Column, Remembered, Texts};
+use crate::column_reader::{Column, TextCache, Texts};
 use crate::column_writer::Writer;
-use crate::part::{Ended, Failed, IsOver, Part};
-use crate::plan::{Form, From, Plan};
+use crate::part::{IsCancelled, Part, PartError, RowEnd};
+use crate::plan::{Form, InputSource, Plan};
 
 /// How many rows make a block: what they take and give stays near the processor, and what is done once for a block is
 /// little for a row.
-const BLOCK: usize = 128;
+const BLOCK_ROWS: usize = 128;
 /// For how many rows is asked at a time how they are to be run: what is asked and told then is written by all threads.
-const ASKED: usize = 16 * BLOCK;
+const ROWS_PER_QUERY: usize = 16 * BLOCK_ROWS;
 
 /// The inputs of a part, for the ordinary way.
-enum Source<'a> {
+enum RowSource<'a> {
     Columns(Vec<Column<'a>>),
     Json(Texts<'a>, &'a ArrayRef),
 }
 
 /// What came of a part.
-pub(crate) struct Ran {
+pub(crate) struct PartColumns {
     columns: Vec<ArrayRef>,
-    errors: Vec<(usize, Ended)>,
+    errors: Vec<(usize, RowEnd)>,
 }
 
-impl Ran {
-    pub(crate) fn with(self, given: RecordBatch, (began, clock): (SystemTime, Instant)) -> Part {
+impl PartColumns {
+    pub(crate) fn into_part(self, given: RecordBatch, (began, clock): (SystemTime, Instant)) -> Part {
         Part {
             given,
             columns: self.columns,
@@ -50,18 +50,18 @@ impl Ran {
 }
 
 /// A part of a table on its way through the node.
-pub(crate) struct Pass<'a, 'p> {
+pub(crate) struct PartRun<'a, 'p> {
     program: &'a Program,
     plan: &'a Plan,
     given: &'a RecordBatch,
     rows: &'a mut Rows<'p>,
     /// Made when the first row needs it: in most parts none does.
-    source: Option<Source<'a>>,
-    remembered: Option<&'a mut [Remembered]>,
-    is_over: IsOver<'a>,
+    source: Option<RowSource<'a>>,
+    text_caches: Option<&'a mut [TextCache]>,
+    is_cancelled: IsCancelled<'a>,
     guards_rows: bool,
     writers: Vec<Writer>,
-    errors: Vec<(usize, Ended)>,
+    errors: Vec<(usize, RowEnd)>,
 }
 
 /// How rows without a frame ended.
@@ -72,13 +72,13 @@ struct Tally {
 }
 
 /// What the way without a frame needs for a part.
-struct Swift<'a> {
+struct FramelessBlocks<'a> {
     fillers: Fillers<'a>,
     block: Block<'a>,
     scratch: Scratch,
 }
 
-impl<'a> Swift<'a> {
+impl<'a> FramelessBlocks<'a> {
     fn new(
         program: &'a Program,
         plan: &'a Plan,
@@ -87,20 +87,20 @@ impl<'a> Swift<'a> {
     ) -> Option<Self> {
         Some(Self {
             fillers: Fillers::new(program, plan, given)?,
-            block: Block::new(express.shape(), BLOCK)?,
+            block: Block::new(express.shape(), BLOCK_ROWS)?,
             scratch: Scratch::default(),
         })
     }
 }
 
-impl<'a, 'p> Pass<'a, 'p> {
+impl<'a, 'p> PartRun<'a, 'p> {
     pub(crate) fn new(
         program: &'a Program,
         plan: &'a Plan,
         given: &'a RecordBatch,
         rows: &'a mut Rows<'p>,
-        remembered: &'a mut [Remembered],
-        is_over: IsOver<'a>,
+        text_caches: &'a mut [TextCache],
+        is_cancelled: IsCancelled<'a>,
         guards_rows: bool,
     ) -> Self {
         let declared = program.node().outputs.iter().zip(&plan.scales);
@@ -111,8 +111,8 @@ impl<'a, 'p> Pass<'a, 'p> {
             given,
             rows,
             source: None,
-            remembered: Some(remembered),
-            is_over,
+            text_caches: Some(text_caches),
+            is_cancelled,
             guards_rows,
             writers: declared
                 .map(|(output, scale)| Writer::new(&output.ty, *scale, length))
@@ -122,39 +122,39 @@ impl<'a, 'p> Pass<'a, 'p> {
     }
 
     /// Runs all rows, by the way without a frame where there is one; each may spend so much fuel on it.
-    pub(crate) fn all(&mut self, fuel: u64) -> Result<(), Failed> {
+    pub(crate) fn run_all(&mut self, fuel: u64) -> Result<(), PartError> {
         let length = self.given.num_rows();
-        let mut swift: Option<Swift<'a>> = None;
+        let mut frameless: Option<FramelessBlocks<'a>> = None;
         let mut row = 0;
         while row < length {
-            let count = u32::try_from((length - row).min(ASKED)).unwrap_or(u32::MAX);
+            let count = u32::try_from((length - row).min(ROWS_PER_QUERY)).unwrap_or(u32::MAX);
             let (express, count) = match self.program.express_rows(count) {
                 Ok(found) => found,
                 Err(count) => {
                     let end = length.min(row.saturating_add(count as usize));
-                    self.ordinary(row..end)?;
+                    self.run_ordinary(row..end)?;
                     row = end;
                     continue;
                 }
             };
-            if swift.is_none() {
-                swift = Swift::new(self.program, self.plan, self.given, express);
+            if frameless.is_none() {
+                frameless = FramelessBlocks::new(self.program, self.plan, self.given, express);
             }
-            let Some(swift) = &mut swift else {
+            let Some(frameless) = &mut frameless else {
                 // A column is read cell by cell, or an input has parts.
-                return self.ordinary(row..length);
+                return self.run_ordinary(row..length);
             };
             let scaled = self
                 .program
-                .express_scaled(express, swift.fillers.scales(), count);
+                .express_scaled(express, frameless.fillers.scales(), count);
             let express = scaled.unwrap_or(express);
             let end = length.min(row.saturating_add(count as usize));
             let mut tally = Tally::default();
             while row < end {
-                self.go_on()?;
-                let block = row..length.min(row + BLOCK);
+                self.check_cancelled()?;
+                let block = row..length.min(row + BLOCK_ROWS);
                 row = block.end;
-                self.block(swift, express, &block, fuel, &mut tally)?;
+                self.run_block(frameless, express, &block, fuel, &mut tally)?;
                 if tally.missed > tally.outputs {
                     break; // that is told before more of them give up
                 }
@@ -164,30 +164,30 @@ impl<'a, 'p> Pass<'a, 'p> {
         Ok(())
     }
 
-    fn go_on(&self) -> Result<(), Failed> {
-        if (self.is_over)() {
-            return Err(Failed::Over);
+    fn check_cancelled(&self) -> Result<(), PartError> {
+        if (self.is_cancelled)() {
+            return Err(PartError::Cancelled);
         }
         Ok(())
     }
 
     /// Runs a block of rows without a frame, and in the ordinary way those that have no outputs then.
-    fn block(
+    fn run_block(
         &mut self,
-        swift: &mut Swift<'a>,
+        frameless: &mut FramelessBlocks<'a>,
         express: &dyn Express,
         rows: &Range<usize>,
         fuel: u64,
         tally: &mut Tally,
-    ) -> Result<(), Failed> {
-        let Swift {
+    ) -> Result<(), PartError> {
+        let FramelessBlocks {
             fillers,
             block,
             scratch,
-        } = swift;
+        } = frameless;
         block.begin(rows.len());
         if !fillers.fill(block, rows) {
-            return self.ordinary(rows.clone());
+            return self.run_ordinary(rows.clone());
         }
         let (outputs, missed) = block.run(express, fuel);
         tally.outputs = tally.outputs.saturating_add(outputs);
@@ -201,14 +201,14 @@ impl<'a, 'p> Pass<'a, 'p> {
             if *are_there {
                 for (output, writer) in self.writers.iter_mut().enumerate() {
                     if !scratch.append(writer, block, output, &(at..end)) {
-                        return Err(Failed::Engine(
+                        return Err(PartError::Engine(
                             "an output is of another form than its column".to_owned(),
                         ));
                     }
                 }
             } else {
                 let start = rows.start;
-                self.ordinary(start + at..start + end)?;
+                self.run_ordinary(start + at..start + end)?;
             }
             at = end;
         }
@@ -216,35 +216,35 @@ impl<'a, 'p> Pass<'a, 'p> {
     }
 
     /// Runs these rows one by one in the ordinary way.
-    pub(crate) fn ordinary(&mut self, rows: Range<usize>) -> Result<(), Failed> {
-        let mut source = match (self.source.take(), self.remembered.take()) {
+    pub(crate) fn run_ordinary(&mut self, rows: Range<usize>) -> Result<(), PartError> {
+        let mut source = match (self.source.take(), self.text_caches.take()) {
             (Some(source), _) => source,
-            (None, remembered) => source(
+            (None, text_caches) => row_source(
                 self.program,
                 self.plan,
                 self.given,
-                remembered.unwrap_or_default(),
+                text_caches.unwrap_or_default(),
             )?,
         };
         for row in rows {
-            self.go_on()?;
-            self.row(&mut source, row);
+            self.check_cancelled()?;
+            self.run_row(&mut source, row);
         }
         self.source = Some(source);
         Ok(())
     }
 
-    fn row(&mut self, source: &mut Source<'a>, row: usize) {
-        let outcome = match read(self.program, self.plan, source, self.rows, row) {
-            Err(problems) => Err(Ended::Refused(problems)),
-            Ok(()) if self.guards_rows => guarded(|| self.rows.run()).map_err(Ended::Panicked),
+    fn run_row(&mut self, source: &mut RowSource<'a>, row: usize) {
+        let outcome = match read_row(self.program, self.plan, source, self.rows, row) {
+            Err(problems) => Err(RowEnd::Refused(problems)),
+            Ok(()) if self.guards_rows => guarded(|| self.rows.run()).map_err(RowEnd::Panicked),
             Ok(()) => Ok(self.rows.run()),
         };
         let ended = match outcome {
             Ok(Outcome::Returned(values)) => {
                 let mut pairs = self.writers.iter().zip(&values);
                 if let Some(place) = pairs.position(|(of, value)| !of.fits(value)) {
-                    Ended::Misfit(place, values.into_iter().nth(place).unwrap_or(Value::Null))
+                    RowEnd::Misfit(place, values.into_iter().nth(place).unwrap_or(Value::Null))
                 } else {
                     for (writer, value) in self.writers.iter_mut().zip(&values) {
                         writer.append(value);
@@ -252,7 +252,7 @@ impl<'a, 'p> Pass<'a, 'p> {
                     return;
                 }
             }
-            Ok(outcome) => Ended::Otherwise(outcome),
+            Ok(outcome) => RowEnd::Otherwise(outcome),
             Err(ended) => ended,
         };
         self.errors.push((row, ended));
@@ -262,7 +262,7 @@ impl<'a, 'p> Pass<'a, 'p> {
     }
 
     /// The kept columns and the outputs.
-    pub(crate) fn finish(mut self) -> Result<Ran, Failed> {
+    pub(crate) fn finish(mut self) -> Result<PartColumns, PartError> {
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.plan.kept.len() + self.writers.len() + 1);
         for place in &self.plan.kept {
             columns.extend(self.given.columns().get(*place).cloned());
@@ -270,58 +270,58 @@ impl<'a, 'p> Pass<'a, 'p> {
         for writer in &mut self.writers {
             columns.push(writer.finish()?);
         }
-        Ok(Ran {
+        Ok(PartColumns {
             columns,
             errors: self.errors,
         })
     }
 }
 
-fn no_column() -> Failed {
-    Failed::Engine("a part of a table has fewer columns than its schema".to_owned())
+fn no_column() -> PartError {
+    PartError::Engine("a part of a table has fewer columns than its schema".to_owned())
 }
 
-fn source<'a>(
+fn row_source<'a>(
     program: &'a Program,
     plan: &'a Plan,
     given: &'a RecordBatch,
-    remembered: &'a mut [Remembered],
-) -> Result<Source<'a>, Failed> {
+    text_caches: &'a mut [TextCache],
+) -> Result<RowSource<'a>, PartError> {
     if plan.form == Form::Json {
         let texts = given.columns().get(plan.texts).ok_or_else(no_column)?;
         let of = Texts::of(texts.as_ref()).ok_or_else(no_column)?;
-        return Ok(Source::Json(of, texts));
+        return Ok(RowSource::Json(of, texts));
     }
     let mut columns = Vec::with_capacity(plan.inputs.len());
     let declared = program.node().inputs.iter();
-    for ((input, from), remembered) in declared.zip(&plan.inputs).zip(remembered) {
+    for ((input, from), text_caches) in declared.zip(&plan.inputs).zip(text_caches) {
         columns.push(match from {
-            From::Same(value) => Column::absent(value.clone()),
-            From::Column(place) => {
+            InputSource::Same(value) => Column::constant(value.clone()),
+            InputSource::Column(place) => {
                 let array = given.columns().get(*place).ok_or_else(no_column)?.as_ref();
                 if plan.form == Form::Spelled {
                     Column::spelled(array)
                 } else {
-                    Column::new(&input.ty, array, remembered)
+                    Column::new(&input.ty, array, text_caches)
                 }
             }
         });
     }
-    Ok(Source::Columns(columns))
+    Ok(RowSource::Columns(columns))
 }
 
 /// Writes the inputs of a row, or finds every problem with them.
 #[inline]
-fn read(
+fn read_row(
     program: &Program,
     plan: &Plan,
-    source: &mut Source<'_>,
+    source: &mut RowSource<'_>,
     rows: &mut Rows<'_>,
     row: usize,
 ) -> Result<(), Problems> {
     let columns = match source {
-        Source::Columns(columns) => columns,
-        Source::Json(texts, array) => {
+        RowSource::Columns(columns) => columns,
+        RowSource::Json(texts, array) => {
             let text = if array.is_null(row) { "" } else { texts.value(row) };
             let values = program.inputs_of_json(text.as_bytes())?;
             for (place, value) in rows.inputs().iter_mut().zip(values) {

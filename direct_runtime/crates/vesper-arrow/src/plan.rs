@@ -25,10 +25,10 @@ pub enum Form {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decimals {
     /// With the scale that follows from the node and the columns; as texts where none does.
-    Found,
+    Inferred,
     Text,
     /// These outputs with these scales; the others with what is found.
-    Said(Vec<(String, u8)>),
+    Scales(Vec<(String, u8)>),
 }
 
 /// What a caller may say of a batch.
@@ -106,7 +106,7 @@ fn listed(names: &[String]) -> String {
 
 /// Where the values of an input come from.
 #[derive(Clone, Debug)]
-pub(crate) enum From {
+pub(crate) enum InputSource {
     Column(usize),
     /// No column has it: its default, or null.
     Same(Value),
@@ -117,7 +117,7 @@ pub(crate) enum From {
 pub struct Plan {
     pub(crate) form: Form,
     /// One for each input, in declared order; of JSON lines none.
-    pub(crate) inputs: Vec<From>,
+    pub(crate) inputs: Vec<InputSource>,
     /// The column of JSON texts.
     pub(crate) texts: usize,
     pub(crate) kept: Vec<usize>,
@@ -203,7 +203,7 @@ fn json_column(table: &Schema, kept: &[usize]) -> Result<usize, Refusal> {
     }
 }
 
-type Columns = (Vec<From>, Vec<Bound>);
+type Columns = (Vec<InputSource>, Vec<Bound>);
 
 fn columns(
     program: &Program,
@@ -238,15 +238,15 @@ fn columns(
                     let bound = of_column(ty, field.data_type());
                     bounds.push(bound.max(input.default.as_ref().map_or(bound, of_value)));
                 }
-                inputs.push(From::Column(place));
+                inputs.push(InputSource::Column(place));
             }
             (None, Some(default), _) => {
                 bounds.push(of_value(default));
-                inputs.push(From::Same(default.clone()));
+                inputs.push(InputSource::Same(default.clone()));
             }
             (None, None, Type::Optional(_)) => {
                 bounds.push(of_value(&Value::Null));
-                inputs.push(From::Same(Value::Null));
+                inputs.push(InputSource::Same(Value::Null));
             }
             (None, None, _) => missing.push(input.name.to_string()),
         }
@@ -268,15 +268,15 @@ fn refuse_parts(name: &str, ty: &Type) -> Result<(), Refusal> {
     }
 }
 
-fn scales(program: &Program, inputs: &[Bound], said: &Decimals) -> Result<Vec<Option<u8>>, Refusal> {
+fn scales(program: &Program, inputs: &[Bound], requested: &Decimals) -> Result<Vec<Option<u8>>, Refusal> {
     let outputs = &program.node().outputs;
     let found = of_outputs(program.node(), inputs).into_iter().map(Bound::scale);
     let mut scales: Vec<Option<u8>> = found.collect();
-    match said {
-        Decimals::Found => {}
+    match requested {
+        Decimals::Inferred => {}
         Decimals::Text => scales.fill(None),
-        Decimals::Said(said) => {
-            for (name, scale) in said {
+        Decimals::Scales(requested) => {
+            for (name, scale) in requested {
                 if *scale > PRECISION {
                     return Err(Refusal::TooFine(name.clone(), *scale));
                 }

@@ -7,7 +7,7 @@ use vesper_ir::Value;
 use crate::cell_conversion::Conversion;
 use crate::column_reader::Column;
 use crate::part::json_text;
-use crate::plan::{Form, From, Plan};
+use crate::plan::{Form, InputSource, Plan};
 
 /// What the node was given in a row, in declared order; nothing where that did not fit, so that nothing was run. It is read
 /// cell by cell, which is slow and comes to the same.
@@ -24,8 +24,8 @@ pub fn inputs_of_row(program: &Program, plan: &Plan, given: &RecordBatch, row: u
     let mut values = Vec::with_capacity(plan.inputs.len());
     for (input, from) in program.node().inputs.iter().zip(&plan.inputs) {
         values.push(match from {
-            From::Same(value) => value.clone(),
-            From::Column(place) => Column::spelled(given.columns().get(*place)?.as_ref()).read_cell(
+            InputSource::Same(value) => value.clone(),
+            InputSource::Column(place) => Column::spelled(given.columns().get(*place)?.as_ref()).read_cell(
                 &input.ty,
                 input.default.as_ref(),
                 row,

@@ -9,13 +9,13 @@ use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use crate::part::ROWS;
+use crate::part::MAX_PART_ROWS;
 
 /// A table that is read once, from its beginning to its end.
 pub struct Table {
     reader: Box<dyn RecordBatchReader + Send>,
     /// What was read and is not given away yet.
-    begun: VecDeque<RecordBatch>,
+    buffered: VecDeque<RecordBatch>,
     /// Nobody asks a stream again that has ended, or that had an error, which comes after what was read before.
     is_over: bool,
     error: Option<ArrowError>,
@@ -42,7 +42,7 @@ impl Table {
         let reader = unsafe { RecordBatchStreamReader::from_raw(stream.cast().as_ptr()) }?;
         Ok(Self {
             reader: Box::new(reader),
-            begun: VecDeque::new(),
+            buffered: VecDeque::new(),
             is_over: false,
             error: None,
         })
@@ -80,7 +80,7 @@ impl Table {
         let schema = batch.schema();
         Ok(Self {
             reader: Box::new(RecordBatchIterator::new([Ok(batch)], schema)),
-            begun: VecDeque::new(),
+            buffered: VecDeque::new(),
             is_over: false,
             error: None,
         })
@@ -96,12 +96,12 @@ impl Table {
     pub fn parts(&mut self, count: usize) -> Result<Vec<RecordBatch>, ArrowError> {
         let mut parts = Vec::with_capacity(count);
         while parts.len() < count {
-            let Some(batch) = self.begun.pop_front() else {
+            let Some(batch) = self.buffered.pop_front() else {
                 if self.is_over {
                     break;
                 }
                 match self.reader.next() {
-                    Some(Ok(batch)) => self.begun.push_back(batch),
+                    Some(Ok(batch)) => self.buffered.push_back(batch),
                     ended => {
                         self.is_over = true;
                         self.error = ended.and_then(Result::err);
@@ -110,11 +110,12 @@ impl Table {
                 continue;
             };
             let rows = batch.num_rows();
-            if rows > ROWS {
-                self.begun.push_front(batch.slice(ROWS, rows - ROWS));
+            if rows > MAX_PART_ROWS {
+                self.buffered
+                    .push_front(batch.slice(MAX_PART_ROWS, rows - MAX_PART_ROWS));
             }
             if rows > 0 {
-                parts.push(batch.slice(0, rows.min(ROWS)));
+                parts.push(batch.slice(0, rows.min(MAX_PART_ROWS)));
             }
         }
         match self.error.take_if(|_| parts.is_empty()) {
@@ -126,18 +127,18 @@ impl Table {
 
 impl Table {
     /// Parts that were not run after all come next.
-    pub fn give_back(&mut self, parts: Vec<RecordBatch>) {
+    pub fn return_parts(&mut self, parts: Vec<RecordBatch>) {
         for part in parts.into_iter().rev() {
-            self.begun.push_front(part);
+            self.buffered.push_front(part);
         }
     }
 }
 
 /// A stream for another library, which asks for batch after batch.
 #[derive(Debug)]
-pub struct Exported(FFI_ArrowArrayStream);
+pub struct ExportedStream(FFI_ArrowArrayStream);
 
-impl Exported {
+impl ExportedStream {
     pub fn new(reader: Box<dyn RecordBatchReader + Send>) -> Self {
         Self(FFI_ArrowArrayStream::new(reader))
     }

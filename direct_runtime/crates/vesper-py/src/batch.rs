@@ -12,14 +12,14 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
-use vesper_arrow::{ArrowError, Decimals, Exported, Form, Options, Plan, Refusal, Table, Terms};
+use vesper_arrow::{ArrowError, Decimals, ExportedStream, Form, Options, Plan, Refusal, RunTerms, Table};
 
 use crate::calls::program::{Program, limits};
 
 mod cells;
 mod reader;
 
-use reader::{Look, Read, Reader};
+use reader::{Reader, RowInspector, SharedReader};
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -58,7 +58,7 @@ impl Batches {
         let mut limits = limits(fuel, seconds)?;
         // It looks after the lock of the thread that called, and these run on others.
         limits.watch = None;
-        let terms = Terms {
+        let terms = RunTerms {
             now: own.now(now)?,
             limits,
             threads: NonZeroUsize::new(threads)
@@ -71,13 +71,13 @@ impl Batches {
                 "json" => Form::Json,
                 _ => return Err(PyValueError::new_err("a table is typed, spelled or json")),
             },
-            decimals: said(decimals)?,
+            decimals: read_decimals(decimals)?,
             keep,
             error_column,
         };
-        let table = taken(table)?;
-        let plan =
-            Plan::new(own.compiled(), &table.schema(), &options).map_err(|refusal| refused(py, &refusal))?;
+        let table = import_table(table)?;
+        let plan = Plan::new(own.compiled(), &table.schema(), &options)
+            .map_err(|refusal| refusal_error(py, &refusal))?;
         let names = plan.schema().fields().iter().map(|field| field.name().clone());
         let names = names.collect();
         let raised = Arc::default();
@@ -104,7 +104,7 @@ impl Batches {
         let reader = reader
             .as_mut()
             .ok_or_else(|| PyValueError::new_err("somebody reads the answer of this batch already"))?;
-        reader.look(Look { choose, tell });
+        reader.set_inspector(RowInspector { choose, report: tell });
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl Batches {
         let reader = reader.take().ok_or_else(|| {
             PyValueError::new_err("the answer of a batch is read once, and somebody reads it already")
         })?;
-        let stream = Exported::new(Box::new(Read::new(reader))).into_inner();
+        let stream = ExportedStream::new(Box::new(SharedReader::new(reader))).into_inner();
         PyCapsule::new_with_value(py, stream, STREAM)
     }
 
@@ -131,18 +131,18 @@ impl Batches {
     }
 }
 
-fn said(decimals: &Bound<'_, PyAny>) -> PyResult<Decimals> {
+fn read_decimals(decimals: &Bound<'_, PyAny>) -> PyResult<Decimals> {
     if decimals.is_none() {
-        return Ok(Decimals::Found);
+        return Ok(Decimals::Inferred);
     }
     if decimals.is_instance_of::<PyString>() {
         return Ok(Decimals::Text);
     }
-    Ok(Decimals::Said(decimals.extract()?))
+    Ok(Decimals::Scales(decimals.extract()?))
 }
 
 /// A `KeyError`-like refusal is made by Python, which knows what names are near.
-fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
+fn refusal_error(py: Python<'_>, refusal: &Refusal) -> PyErr {
     let names: Vec<String> = match refusal {
         Refusal::NoInput(names) | Refusal::NoColumn(names) => names.clone(),
         Refusal::NothingToKeep(name) => vec![name.clone()],
@@ -169,7 +169,7 @@ fn arrow_error(error: &ArrowError) -> PyErr {
 }
 
 /// Takes over what a table gives of itself.
-fn taken(table: &Bound<'_, PyAny>) -> PyResult<Table> {
+fn import_table(table: &Bound<'_, PyAny>) -> PyResult<Table> {
     let py = table.py();
     if table.hasattr(intern!(py, "__arrow_c_stream__"))? {
         let capsule = table.call_method0(intern!(py, "__arrow_c_stream__"))?;

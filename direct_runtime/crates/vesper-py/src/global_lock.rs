@@ -11,7 +11,7 @@ fn is_held() -> bool {
 
 /// Does this without the lock, whether or not this thread holds it; who holds it has it again afterwards. At the end of
 /// Python nobody else can have it, and it is kept.
-pub(crate) fn unlocked<T: Send>(mut does: impl FnMut() -> T + Send) -> T {
+pub(crate) fn without_lock<T: Send>(mut does: impl FnMut() -> T + Send) -> T {
     if is_held()
         && let Some(done) = Python::try_attach(|py| py.detach(&mut does))
     {
@@ -21,7 +21,7 @@ pub(crate) fn unlocked<T: Send>(mut does: impl FnMut() -> T + Send) -> T {
 }
 
 /// Does this with the lock, whether or not this thread holds it; nothing at the end of Python.
-pub(crate) fn locked<T>(does: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+pub(crate) fn with_lock<T>(does: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     // SAFETY: it asks, and nothing else.
     if unsafe { ffi::Py_IsInitialized() } == 0 {
         return None;

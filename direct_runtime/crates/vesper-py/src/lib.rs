@@ -60,7 +60,7 @@ mod _direct {
     #[pymodule_export]
     use super::calls::execution::Execution;
     #[pymodule_export]
-    use super::calls::fast_entry::Way;
+    use super::calls::fast_entry::FastEntry;
     #[pymodule_export]
     use super::calls::program::Program;
     #[pymodule_export]

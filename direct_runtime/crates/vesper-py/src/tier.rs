@@ -17,7 +17,7 @@ use vesper_jit::Options;
 use crate::NotCompiled;
 
 /// How a program is asked for: `off`, `auto` or `always`, and the thresholds of `auto`.
-pub(crate) struct Asked<'a> {
+pub(crate) struct JitOptions<'a> {
     pub(crate) jit: &'a str,
     pub(crate) calls: u32,
     pub(crate) operations: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) fail_guard: Option<u32>,
 }
 
-impl Asked<'_> {
+impl JitOptions<'_> {
     pub(crate) fn tiering(self) -> PyResult<Option<Arc<Tiering>>> {
         let is_eager = match self.jit {
             "off" => return Ok(None),
@@ -86,7 +86,7 @@ impl Compiler for Cranelift {
 }
 
 /// A text of what is made of a node: `ir-optimized`, `bytecode`, `clif` or `asm`.
-pub(crate) fn look(program: &vesper_interp::Program, what: &str) -> PyResult<String> {
+pub(crate) fn listing(program: &vesper_interp::Program, what: &str) -> PyResult<String> {
     let made = guarded(|| match what {
         "ir-optimized" => Ok(Ok(program.optimised_listing())),
         "bytecode" => Ok(Ok(program.listing())),
@@ -101,7 +101,7 @@ pub(crate) fn look(program: &vesper_interp::Program, what: &str) -> PyResult<Str
 }
 
 /// A report as a dict: stage, reason, bytes, guards, entered, exits, rests.
-pub(crate) fn shown<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let (stage, reason) = match &report.stage {
         Stage::Off => ("off", None),
         Stage::Cold => ("cold", None),

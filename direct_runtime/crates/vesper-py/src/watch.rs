@@ -11,69 +11,69 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use vesper_interp::Watch;
 
-pub(crate) const WATCH: Watch = Watch(look);
+pub(crate) const WATCH: Watch = Watch(poll);
 
 /// How long a signal waits at most, and a bit.
-const PATIENCE: Duration = Duration::from_millis(20);
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
 // What the run on this thread has done with the global lock. A number, which a short run sets twice; what else there is
 // to know stands beside it.
 /// There is no run, or one that may not let it go.
-const NOT_OURS: u8 = 0;
+const UNMANAGED: u8 = 0;
 /// Held since the beginning.
 const HELD: u8 = 1;
-const LET_GO: u8 = 2;
+const RELEASED: u8 = 2;
 /// It is held again, and Python has an exception: a signal came.
 const INTERRUPTED: u8 = 3;
 
 /// Since when the lock is let go, and until when the run may take.
 #[derive(Clone, Copy)]
-struct Gone {
+struct Release {
     thread: *mut ffi::PyThreadState,
     since: Instant,
     end: Option<Instant>,
 }
 
 thread_local! {
-    static STATE: Cell<u8> = const { Cell::new(NOT_OURS) };
+    static STATE: Cell<u8> = const { Cell::new(UNMANAGED) };
     /// How long a run may take from its first look on; none where there is no end.
     static LIMIT: Cell<Option<Duration>> = const { Cell::new(None) };
     /// Something while the lock is let go.
-    static GONE: Cell<Option<Gone>> = const { Cell::new(None) };
+    static RELEASE: Cell<Option<Release>> = const { Cell::new(None) };
 }
 
 /// Runs what touches no object of Python; the error is what a signal raised.
-pub(crate) fn watched<T>(py: Python<'_>, run: impl FnOnce() -> T) -> PyResult<T> {
-    watched_within(py, None, run)
+pub(crate) fn run_watched<T>(py: Python<'_>, run: impl FnOnce() -> T) -> PyResult<T> {
+    run_watched_within(py, None, run)
 }
 
 /// The same for a run that is stopped when it has taken this long. No clock is read in a short one; in another, time
 /// counts from the first look.
 #[inline]
-pub(crate) fn watched_within<T>(
+pub(crate) fn run_watched_within<T>(
     py: Python<'_>,
     limit: Option<Duration>,
     run: impl FnOnce() -> T,
 ) -> PyResult<T> {
     // There may be a run around this one: the handler of a signal may call a node.
-    let around = Around {
+    let outer = OuterRun {
         state: STATE.replace(HELD),
         limit: LIMIT.replace(limit),
     };
     let result = run();
-    if around.end() {
+    if outer.end() {
         return Err(PyErr::fetch(py));
     }
     Ok(result)
 }
 
 /// What was so before a run, and is again after it, also where it panics.
-struct Around {
+struct OuterRun {
     state: u8,
     limit: Option<Duration>,
 }
 
-impl Around {
+impl OuterRun {
     /// True where a signal ended the run.
     #[inline]
     fn end(self) -> bool {
@@ -87,45 +87,45 @@ impl Around {
     fn restore(&self) -> u8 {
         LIMIT.set(self.limit);
         let state = STATE.replace(self.state);
-        if state == LET_GO {
-            take_back();
+        if state == RELEASED {
+            reacquire_lock();
         }
         state
     }
 }
 
-impl Drop for Around {
+impl Drop for OuterRun {
     fn drop(&mut self) {
         self.restore();
     }
 }
 
 #[cold]
-fn take_back() {
-    if let Some(gone) = GONE.take() {
+fn reacquire_lock() {
+    if let Some(release) = RELEASE.take() {
         // SAFETY: `look` let go of the lock on this thread and gave this back; nothing took it since.
-        unsafe { ffi::PyEval_RestoreThread(gone.thread) };
+        unsafe { ffi::PyEval_RestoreThread(release.thread) };
     }
 }
 
 /// True when the run should stop.
-fn look() -> bool {
-    match (STATE.get(), GONE.get()) {
+fn poll() -> bool {
+    match (STATE.get(), RELEASE.get()) {
         (HELD, _) => {
             let now = Instant::now();
-            let_go(now, LIMIT.get().and_then(|limit| now.checked_add(limit)));
+            release_lock(now, LIMIT.get().and_then(|limit| now.checked_add(limit)));
             false
         }
-        (LET_GO, Some(Gone { thread, since, end })) => {
+        (RELEASED, Some(Release { thread, since, end })) => {
             let now = Instant::now();
             if end.is_some_and(|end| now >= end) {
                 return true;
             }
-            if now.duration_since(since) < PATIENCE {
+            if now.duration_since(since) < SIGNAL_INTERVAL {
                 return false;
             }
-            STATE.set(NOT_OURS);
-            GONE.set(None);
+            STATE.set(UNMANAGED);
+            RELEASE.set(None);
             // SAFETY: as in `take_back`. Then the lock is held, and Python may run its handlers.
             let is_interrupted = unsafe {
                 ffi::PyEval_RestoreThread(thread);
@@ -134,7 +134,7 @@ fn look() -> bool {
             if is_interrupted {
                 STATE.set(INTERRUPTED);
             } else {
-                let_go(now, end);
+                release_lock(now, end);
             }
             is_interrupted
         }
@@ -142,15 +142,15 @@ fn look() -> bool {
     }
 }
 
-fn let_go(now: Instant, end: Option<Instant>) {
+fn release_lock(now: Instant, end: Option<Instant>) {
     // SAFETY: the lock is held: by `watched`, which has the token, or since it was just taken again. Until it is taken
     // back, by `watched` or above, only the interpreter runs, which knows nothing of Python; PyO3 believes that this
     // thread is attached, but nobody asks it.
     let thread = unsafe { ffi::PyEval_SaveThread() };
-    GONE.set(Some(Gone {
+    RELEASE.set(Some(Release {
         thread,
         since: now,
         end,
     }));
-    STATE.set(LET_GO);
+    STATE.set(RELEASED);
 }

@@ -12,8 +12,8 @@ use vesper_interp::guard::guarded;
 use crate::calls::fast_entry::Definition;
 use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::{Program, as_dict, limits};
-use crate::inputs::fast_inputs::Swift;
-use crate::watch::watched;
+use crate::inputs::fast_inputs::FastRun;
+use crate::watch::run_watched;
 
 /// A node without effects, as it is called many times.
 #[pyclass(frozen, module = "vesper._direct")]
@@ -75,12 +75,14 @@ impl Entry {
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyBytes>, u64)> {
         let program = self.program.get();
-        let (ended, path, fingerprint) = program.ran_pathed(py, inputs, key, now, limits(None, None)?)?;
-        let shown = program.shown();
+        let (ended, path, fingerprint) = program.run_pathed(py, inputs, key, now, limits(None, None)?)?;
+        let presenter = program.presenter();
         let other = |raw: Bound<'py, PyTuple>| self.other.bind(py).call1((raw,));
         let outcome = match ended {
-            Ok(Ok(Outcome::Returned(values))) => self.returned.make(shown.returned(py, &values)?.as_any())?,
-            Ok(Ok(outcome)) => other(shown.outcome(py, &outcome)?)?,
+            Ok(Ok(Outcome::Returned(values))) => self
+                .returned
+                .make(presenter.outputs_dict(py, &values)?.as_any())?,
+            Ok(Ok(outcome)) => other(presenter.outcome(py, &outcome)?)?,
             Ok(Err(problems)) => other(bad_input(py, &problems)?)?,
             Err(message) => other(fault(py, &message)?)?,
         };
@@ -134,7 +136,7 @@ impl Entry {
         // The bytes never change, and the caller holds them.
         if let Some(mut room) = program.room(py) {
             let run = || guarded(|| program.compiled().run_json_in(&mut room, text, limits));
-            match watched(py, run)? {
+            match run_watched(py, run)? {
                 Ok(answer) => {
                     program.put_back(py, room);
                     if let Some(answer) = answer {
@@ -147,7 +149,7 @@ impl Entry {
                 }
             }
         }
-        let answer = watched(py, || guarded(|| program.compiled().run_json(text, now, limits)))?;
+        let answer = run_watched(py, || guarded(|| program.compiled().run_json(text, now, limits)))?;
         let answer = answer.unwrap_or_else(|message| vesper_interp::json::fault(&message));
         Ok(PyBytes::new(py, answer.as_bytes()))
     }
@@ -165,31 +167,31 @@ impl Entry {
         let inputs = as_dict(inputs)?;
         program.refuse_effects()?;
         let now = program.now(now)?;
-        match guarded(|| program.expressly(py, inputs.as_any().as_borrowed())) {
+        match guarded(|| program.call_frameless(py, inputs.as_any().as_borrowed())) {
             Ok(Some(outputs)) => return Ok(Ended::Returned(outputs)),
             Ok(None) => {}
             Err(message) => return Ok(Ended::Otherwise(fault(py, &message)?)),
         }
-        let shown = program.shown();
+        let presenter = program.presenter();
         // A node that has room needs no time of its start.
         if let Some(mut room) = program.room(py) {
-            match guarded(|| program.run_swiftly(py, &mut room, inputs, None)) {
+            match guarded(|| program.run_fast(py, &mut room, inputs, None)) {
                 Ok(ran) => {
                     program.put_back(py, room);
                     match ran? {
-                        Swift::Returned(outputs) => return Ok(Ended::Returned(outputs)),
-                        Swift::Otherwise(outcome) => {
-                            return Ok(Ended::Otherwise(shown.outcome(py, &outcome)?));
+                        FastRun::Returned(outputs) => return Ok(Ended::Returned(outputs)),
+                        FastRun::Otherwise(outcome) => {
+                            return Ok(Ended::Otherwise(presenter.outcome(py, &outcome)?));
                         }
-                        Swift::Unusual => {}
+                        FastRun::Unusual => {}
                     }
                 }
                 Err(message) => return Ok(Ended::Otherwise(fault(py, &message)?)),
             }
         }
-        Ok(match program.ran(py, inputs, now, limits(None, None)?)? {
-            Ok(Ok(Outcome::Returned(values))) => Ended::Returned(shown.returned(py, &values)?),
-            Ok(Ok(outcome)) => Ended::Otherwise(shown.outcome(py, &outcome)?),
+        Ok(match program.run_checked(py, inputs, now, limits(None, None)?)? {
+            Ok(Ok(Outcome::Returned(values))) => Ended::Returned(presenter.outputs_dict(py, &values)?),
+            Ok(Ok(outcome)) => Ended::Otherwise(presenter.outcome(py, &outcome)?),
             Ok(Err(problems)) => Ended::Otherwise(bad_input(py, &problems)?),
             Err(message) => Ended::Otherwise(fault(py, &message)?),
         })
@@ -224,7 +226,7 @@ unsafe extern "C" fn json(
         (py, own, is_usual.then(|| Borrowed::from_ptr(py, *arguments)))
     };
     if let Some(Ok(text)) = first.map(Borrowed::cast::<PyBytes>) {
-        match guarded(|| own.get().program.get().json_expressly(py, text.as_bytes())) {
+        match guarded(|| own.get().program.get().call_frameless_json(py, text.as_bytes())) {
             Ok(Some(answer)) => return answer.into_ptr(),
             Ok(None) => {}
             Err(message) => {

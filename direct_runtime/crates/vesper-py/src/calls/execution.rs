@@ -15,10 +15,10 @@ use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::Program;
 use crate::inputs::checked_inputs::Conversion;
 use crate::inputs::values::to_python;
-use crate::watch::watched;
+use crate::watch::run_watched;
 
 /// Where an execution is.
-pub(crate) enum Begun {
+pub(crate) enum ExecutionState {
     /// The inputs did not fit: it ends when it is advanced for the first time.
     BadInput(Problems),
     Running(Box<vesper_interp::Execution>),
@@ -26,7 +26,7 @@ pub(crate) enum Begun {
 }
 
 /// Which way an execution went, and what it has read.
-pub(crate) struct Way {
+pub(crate) struct PathTaken {
     pub(crate) path: vesper_interp::Path,
     pub(crate) fingerprint: u64,
 }
@@ -35,41 +35,49 @@ pub(crate) struct Way {
 #[pyclass(module = "vesper._direct")]
 pub(crate) struct Execution {
     program: Py<Program>,
-    begun: Begun,
+    state: ExecutionState,
     /// Of one that was started with a path: that of the end, once it has ended; before, that of nothing.
-    way: Option<Way>,
+    taken: Option<PathTaken>,
 }
 
 impl Execution {
-    pub(crate) fn new(program: Py<Program>, begun: Begun) -> Self {
-        let way = None;
-        Self { program, begun, way }
+    pub(crate) fn new(program: Py<Program>, state: ExecutionState) -> Self {
+        let taken = None;
+        Self {
+            program,
+            state,
+            taken,
+        }
     }
 
     /// One that says which way it goes.
-    pub(crate) fn pathed(program: Py<Program>, begun: Begun, way: Way) -> Self {
-        let way = Some(way);
-        Self { program, begun, way }
+    pub(crate) fn with_path(program: Py<Program>, state: ExecutionState, taken: PathTaken) -> Self {
+        let taken = Some(taken);
+        Self {
+            program,
+            state,
+            taken,
+        }
     }
 
     /// Keeps the way of an execution that ends here.
     fn end(&mut self) {
-        if let (Begun::Running(execution), Some(way)) = (&self.begun, &mut self.way)
+        if let (ExecutionState::Running(execution), Some(taken)) = (&self.state, &mut self.taken)
             && let Ok(ended) = guarded(|| (execution.path(), execution.fingerprint()))
         {
-            (way.path, way.fingerprint) = ended;
+            (taken.path, taken.fingerprint) = ended;
         }
-        self.begun = Begun::Ended;
+        self.state = ExecutionState::Ended;
     }
 
-    fn way(&self) -> PyResult<&Way> {
-        self.way.as_ref().ok_or_else(|| {
+    fn path_taken(&self) -> PyResult<&PathTaken> {
+        self.taken.as_ref().ok_or_else(|| {
             PyValueError::new_err("this execution was not started with a path: start_pathed does")
         })
     }
 }
 
-pub(crate) fn misuse(Misuse(what): Misuse) -> PyErr {
+pub(crate) fn misuse_error(Misuse(what): Misuse) -> PyErr {
     PyValueError::new_err(what)
 }
 
@@ -78,29 +86,29 @@ impl Execution {
     /// What was observed so far, from this place in the list of all marks on; nothing any more when it has ended.
     #[pyo3(signature = (start = 0, /))]
     fn marks_from<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyList>> {
-        let marks = match &self.begun {
-            Begun::Running(execution) => execution.marks(),
-            Begun::BadInput(_) | Begun::Ended => &[],
+        let marks = match &self.state {
+            ExecutionState::Running(execution) => execution.marks(),
+            ExecutionState::BadInput(_) | ExecutionState::Ended => &[],
         };
-        let shown = self.program.bind(py).get().shown();
-        shown.marks(py, marks.get(start..).unwrap_or(&[]))
+        let presenter = self.program.bind(py).get().presenter();
+        presenter.marks(py, marks.get(start..).unwrap_or(&[]))
     }
 
     /// The points that were passed so far.
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let way = self.way()?;
-        Ok(match &self.begun {
-            Begun::Running(execution) => PyBytes::new(py, &execution.path().bytes()),
-            Begun::BadInput(_) | Begun::Ended => PyBytes::new(py, &way.path.bytes()),
+        let taken = self.path_taken()?;
+        Ok(match &self.state {
+            ExecutionState::Running(execution) => PyBytes::new(py, &execution.path().bytes()),
+            ExecutionState::BadInput(_) | ExecutionState::Ended => PyBytes::new(py, &taken.path.bytes()),
         })
     }
 
     /// The fingerprint of what was read so far.
     fn fingerprint(&self) -> PyResult<u64> {
-        let way = self.way()?;
-        Ok(match &self.begun {
-            Begun::Running(execution) => execution.fingerprint(),
-            Begun::BadInput(_) | Begun::Ended => way.fingerprint,
+        let taken = self.path_taken()?;
+        Ok(match &self.state {
+            ExecutionState::Running(execution) => execution.fingerprint(),
+            ExecutionState::BadInput(_) | ExecutionState::Ended => taken.fingerprint,
         })
     }
 
@@ -116,22 +124,22 @@ impl Execution {
         let done = |outcome: Bound<'py, PyTuple>, marks: Bound<'py, PyList>| {
             (intern!(py, "done"), outcome, marks).into_pyobject(py)
         };
-        match &mut self.begun {
-            Begun::Ended => Err(PyValueError::new_err("this execution has ended")),
-            Begun::BadInput(_) if completion.is_some() => {
+        match &mut self.state {
+            ExecutionState::Ended => Err(PyValueError::new_err("this execution has ended")),
+            ExecutionState::BadInput(_) if completion.is_some() => {
                 Err(PyValueError::new_err("nothing was asked for yet"))
             }
-            Begun::BadInput(problems) => {
+            ExecutionState::BadInput(problems) => {
                 let outcome = bad_input(py, problems)?;
-                self.begun = Begun::Ended;
+                self.state = ExecutionState::Ended;
                 done(outcome, PyList::empty(py))
             }
-            Begun::Running(execution) => {
+            ExecutionState::Running(execution) => {
                 let completion = match completion {
-                    Some(given) => Some(completed(program, execution.awaited(), given)?),
+                    Some(given) => Some(read_completion(program, execution.awaited(), given)?),
                     None => None,
                 };
-                match watched(py, || guarded(|| execution.advance(completion))) {
+                match run_watched(py, || guarded(|| execution.advance(completion))) {
                     // A signal stopped it where it cannot go on.
                     Err(interrupted) => {
                         self.end();
@@ -141,14 +149,14 @@ impl Execution {
                         self.end();
                         done(fault(py, &message)?, PyList::empty(py))
                     }
-                    Ok(Ok(Err(wrong))) => Err(misuse(wrong)),
+                    Ok(Ok(Err(wrong))) => Err(misuse_error(wrong)),
                     Ok(Ok(Ok(Advanced::Blocked(request)))) => {
                         (intern!(py, "blocked"), request_dict(py, program, &request)?).into_pyobject(py)
                     }
                     Ok(Ok(Ok(Advanced::Done(outcome, marks)))) => {
                         self.end();
-                        let shown = program.shown();
-                        done(shown.outcome(py, &outcome)?, shown.marks(py, &marks)?)
+                        let presenter = program.presenter();
+                        done(presenter.outcome(py, &outcome)?, presenter.marks(py, &marks)?)
                     }
                 }
             }
@@ -157,7 +165,7 @@ impl Execution {
 }
 
 /// `(id, kind, what)`, with the value read as the type of the request that is waited for.
-fn completed(
+fn read_completion(
     program: &Program,
     awaited: Option<(u64, &Type)>,
     given: &Bound<'_, PyTuple>,

@@ -15,24 +15,24 @@ use vesper_interp::guard::guarded;
 
 use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::{Program, as_dict};
-use crate::inputs::fast_inputs::{Swift, USUAL};
+use crate::inputs::fast_inputs::{DEFAULT_LIMITS, FastRun};
 
 /// After so many inputs of one `map` other threads may run, and signals are looked at.
-const MANY: usize = 1_024;
+const CHECK_INTERVAL_CALLS: usize = 1_024;
 /// And after so many where they took longer than this, which is what Python lets its own threads have.
-const FEW: usize = 16;
-const PATIENCE: Duration = Duration::from_millis(5);
+const CLOCK_INTERVAL_CALLS: usize = 16;
+const MAX_LOCK_HOLD: Duration = Duration::from_millis(5);
 
 /// A node without effects that needs no time of its start.
-#[pyclass(frozen, module = "vesper._direct")]
-pub(crate) struct Way {
+#[pyclass(frozen, name = "Way", module = "vesper._direct")]
+pub(crate) struct FastEntry {
     program: Py<Program>,
     /// Gives what `call` gives, or raises, for an outcome that is not `returned` and its inputs.
     ended: Py<PyAny>,
 }
 
 #[pymethods]
-impl Way {
+impl FastEntry {
     #[new]
     #[pyo3(signature = (program, ended, /))]
     fn new(program: Py<Program>, ended: Py<PyAny>) -> PyResult<Self> {
@@ -47,8 +47,8 @@ impl Way {
 
     /// A dict of inputs to a dict of outputs; for what ends otherwise `ended` is asked.
     #[getter]
-    fn call<'py>(way: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        CALL.bind(way.as_any())
+    fn call<'py>(entry: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        CALL.bind(entry.as_any())
     }
 
     /// The outputs for each of these inputs, in their order. The first that ends otherwise goes to `ended`; what that
@@ -61,9 +61,9 @@ impl Way {
         let mut since = Instant::now();
         // Not by its length: what `ended` runs may change the list.
         while let Ok(inputs) = many.get_item(place) {
-            let answer = match self.shortly(py, inputs.as_borrowed()) {
+            let answer = match self.run_shortest(py, inputs.as_borrowed()) {
                 Ok(outputs) => Ok(outputs.into_any()),
-                Err(ran) => self.otherwise(&inputs, ran),
+                Err(ran) => self.finish(&inputs, ran),
             };
             match answer {
                 Ok(answer) => answers.append(answer)?,
@@ -75,7 +75,9 @@ impl Way {
             }
             place += 1;
             // A few calls may take as long as many: a clock is looked at, and that not each time.
-            if place.is_multiple_of(FEW) && (place.is_multiple_of(MANY) || since.elapsed() > PATIENCE) {
+            if place.is_multiple_of(CLOCK_INTERVAL_CALLS)
+                && (place.is_multiple_of(CHECK_INTERVAL_CALLS) || since.elapsed() > MAX_LOCK_HOLD)
+            {
                 py.detach(|| {});
                 py.check_signals()?;
                 since = Instant::now();
@@ -91,20 +93,20 @@ impl Way {
 }
 
 /// What a run came to that is not simply the outputs; the outer error is what it panicked with.
-type Otherwise<'py> = Result<PyResult<Swift<'py>>, String>;
+type NotReturned<'py> = Result<PyResult<FastRun<'py>>, String>;
 
-impl Way {
+impl FastEntry {
     /// The outputs by the shortest way that there is for these inputs. No panic gets past this.
     #[inline]
-    fn shortly<'py>(
+    fn run_shortest<'py>(
         &self,
         py: Python<'py>,
         inputs: Borrowed<'_, 'py, PyAny>,
-    ) -> Result<Bound<'py, PyDict>, Otherwise<'py>> {
-        match guarded(|| self.program.get().expressly(py, inputs)) {
+    ) -> Result<Bound<'py, PyDict>, NotReturned<'py>> {
+        match guarded(|| self.program.get().call_frameless(py, inputs)) {
             Ok(Some(outputs)) => Ok(outputs),
-            Ok(None) => match guarded(|| self.swiftly(py, &inputs)) {
-                Ok(Ok(Swift::Returned(outputs))) => Ok(outputs),
+            Ok(None) => match guarded(|| self.run_fast(py, &inputs)) {
+                Ok(Ok(FastRun::Returned(outputs))) => Ok(outputs),
                 ran => Err(ran),
             },
             Err(message) => Err(Err(message)),
@@ -113,15 +115,15 @@ impl Way {
 
     /// The usual case where there is no machine code without a frame. The room is dropped where this panics.
     #[inline]
-    fn swiftly<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<Swift<'py>> {
+    fn run_fast<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<FastRun<'py>> {
         let program = self.program.get();
         let Ok(dict) = inputs.cast::<PyDict>() else {
-            return Ok(Swift::Unusual);
+            return Ok(FastRun::Unusual);
         };
         let Some(mut room) = program.room(py) else {
-            return Ok(Swift::Unusual);
+            return Ok(FastRun::Unusual);
         };
-        let ran = program.run_swiftly(py, &mut room, dict, None);
+        let ran = program.run_fast(py, &mut room, dict, None);
         program.put_back(py, room);
         ran
     }
@@ -129,26 +131,30 @@ impl Way {
     /// Everything else: inputs of unusual form are converted by all the rules, and what did not return is told to
     /// `ended`.
     #[cold]
-    fn otherwise<'py>(&self, inputs: &Bound<'py, PyAny>, ran: Otherwise<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn finish<'py>(&self, inputs: &Bound<'py, PyAny>, ran: NotReturned<'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
         let program = self.program.get();
-        let shown = program.shown();
+        let presenter = program.presenter();
         let raw = match ran {
-            Ok(Ok(Swift::Returned(outputs))) => return Ok(outputs.into_any()),
-            Ok(Ok(Swift::Otherwise(outcome))) => shown.outcome(py, &outcome)?,
-            Ok(Ok(Swift::Unusual)) => match program.ran(py, as_dict(inputs)?, None, USUAL)? {
-                Ok(Ok(Outcome::Returned(values))) => return Ok(shown.returned(py, &values)?.into_any()),
-                Ok(Ok(outcome)) => shown.outcome(py, &outcome)?,
-                Ok(Err(problems)) => bad_input(py, &problems)?,
-                Err(message) => fault(py, &message)?,
-            },
+            Ok(Ok(FastRun::Returned(outputs))) => return Ok(outputs.into_any()),
+            Ok(Ok(FastRun::Otherwise(outcome))) => presenter.outcome(py, &outcome)?,
+            Ok(Ok(FastRun::Unusual)) => {
+                match program.run_checked(py, as_dict(inputs)?, None, DEFAULT_LIMITS)? {
+                    Ok(Ok(Outcome::Returned(values))) => {
+                        return Ok(presenter.outputs_dict(py, &values)?.into_any());
+                    }
+                    Ok(Ok(outcome)) => presenter.outcome(py, &outcome)?,
+                    Ok(Err(problems)) => bad_input(py, &problems)?,
+                    Err(message) => fault(py, &message)?,
+                }
+            }
             Ok(Err(error)) => return Err(error),
             Err(message) => fault(py, &message)?,
         };
-        self.ended(raw, inputs)
+        self.call_ended(raw, inputs)
     }
 
-    fn ended<'py>(
+    fn call_ended<'py>(
         &self,
         raw: Bound<'py, PyTuple>,
         inputs: &Bound<'py, PyAny>,
@@ -189,23 +195,23 @@ static CALL: Definition = Definition::new(ffi::PyMethodDef {
 });
 
 /// `Way.call` as Python calls it: by hand, because what PyO3 puts around a method costs as much as a short node.
-unsafe extern "C" fn call(way: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn call(entry: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: Python calls this, with the lock held, and holds both objects until it comes back.
-    let (py, way, inputs) = unsafe {
+    let (py, entry, inputs) = unsafe {
         let py = Python::assume_attached();
-        (py, Borrowed::from_ptr(py, way), Borrowed::from_ptr(py, inputs))
+        (py, Borrowed::from_ptr(py, entry), Borrowed::from_ptr(py, inputs))
     };
-    debug_assert!(Way::is_type_of(&way), "the function was made with a way");
+    debug_assert!(FastEntry::is_type_of(&entry), "the function was made with a way");
     // SAFETY: `Way::call` made the function, with a way.
-    let way = unsafe { way.cast_unchecked::<Way>() }.get();
+    let entry = unsafe { entry.cast_unchecked::<FastEntry>() }.get();
     // No panic gets past this: it would end the process.
-    let ran = match way.shortly(py, inputs) {
+    let ran = match entry.run_shortest(py, inputs) {
         Ok(outputs) => return outputs.into_ptr(),
         Err(ran) => ran,
     };
     // From here on as PyO3 does it: it counts who is attached, to know when objects may be let go.
     Python::attach(|py| {
-        let answer = guarded(|| way.otherwise(&inputs, ran))
+        let answer = guarded(|| entry.finish(&inputs, ran))
             .unwrap_or_else(|message| Err(PyRuntimeError::new_err(format!("engine fault: {message}"))));
         match answer {
             Ok(answer) => answer.into_ptr(),

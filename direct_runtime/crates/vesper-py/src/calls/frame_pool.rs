@@ -11,45 +11,45 @@ use crate::routing::agreements::lock;
 
 /// At most one, which whoever has the global lock takes and brings back. Who finds none, because another call is under
 /// way, makes one.
-pub(crate) struct Waiting<T> {
-    kept: UnsafeCell<Option<Box<T>>>,
+pub(crate) struct FramePool<T> {
+    spare: UnsafeCell<Option<Box<T>>>,
     /// False in a Python that runs without the global lock: there nothing waits.
-    is_kept: bool,
+    is_enabled: bool,
 }
 
 // SAFETY: the cell is touched in `take` and `put` only, by a thread that is attached to a Python with a global lock, and
 // so by one at a time: neither runs code of Python, nor lets go of the lock. Where Python has no such lock nothing is ever
 // put there, and nobody looks. What is taken by another thread than brought it may be sent there.
-unsafe impl<T: Send> Sync for Waiting<T> {}
+unsafe impl<T: Send> Sync for FramePool<T> {}
 
-impl<T> Waiting<T> {
+impl<T> FramePool<T> {
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         Ok(Self {
-            kept: UnsafeCell::new(None),
-            is_kept: has_global_lock(py)?,
+            spare: UnsafeCell::new(None),
+            is_enabled: has_global_lock(py)?,
         })
     }
 
     /// False in a Python that runs without the global lock.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.is_kept
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.is_enabled
     }
 
     #[inline]
     pub(crate) fn take(&self, _py: Python<'_>) -> Option<Box<T>> {
-        if !self.is_kept {
+        if !self.is_enabled {
             return None;
         }
         // SAFETY: as above.
-        unsafe { (*self.kept.get()).take() }
+        unsafe { (*self.spare.get()).take() }
     }
 
     /// INVARIANT: it is clear, and holds no object of Python.
     #[inline]
     pub(crate) fn put(&self, _py: Python<'_>, clear: Box<T>) {
-        if self.is_kept {
+        if self.is_enabled {
             // SAFETY: as above. One that was there goes away after this, and holds no object of Python.
-            let other = unsafe { (*self.kept.get()).replace(clear) };
+            let other = unsafe { (*self.spare.get()).replace(clear) };
             drop(other);
         }
     }
@@ -57,7 +57,7 @@ impl<T> Waiting<T> {
 
 /// What whoever has the global lock looks at and changes. Every call that is compared does, and a lock of its own, that
 /// nobody ever waits for, would cost as much as what is done here.
-pub(crate) struct Shared<T> {
+pub(crate) struct GilCell<T> {
     held: UnsafeCell<T>,
     /// True while somebody is at it, who would come again.
     is_busy: AtomicBool,
@@ -68,9 +68,9 @@ pub(crate) struct Shared<T> {
 // SAFETY: the cell is touched in `with` only. That is done by a thread that is attached to a Python with a global lock,
 // which it neither lets go of meanwhile nor gives to another, or else with a lock of its own: by one at a time. What it has
 // there is done before it comes to `with` again, which is looked at.
-unsafe impl<T: Send> Sync for Shared<T> {}
+unsafe impl<T: Send> Sync for GilCell<T> {}
 
-impl<T: Default> Shared<T> {
+impl<T: Default> GilCell<T> {
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         let is_locked = has_global_lock(py)?;
         Ok(Self {

@@ -22,10 +22,10 @@ use vesper_interp::{Path, PathedForm};
 use vesper_ir::Member;
 use vesper_ir::limits::ITEMS;
 
-use crate::calls::frame_pool::Waiting;
-use crate::calls::outcome::Named;
+use crate::calls::frame_pool::FramePool;
+use crate::calls::outcome::NamedShapes;
 use crate::calls::program::Program;
-use crate::inputs::fast_inputs::{all, entries};
+use crate::inputs::fast_inputs::{all_bits, visit_entries};
 use crate::inputs::shapes::Parts;
 use crate::layout::decimals::{Decimals, decimals};
 use crate::layout::dicts::{Entry, Layout, Slots, layout};
@@ -39,16 +39,16 @@ use long_runs::is_long;
 
 /// Units of fuel that a run over few rows may spend: it neither lets other threads run nor notices signals. Longer ones
 /// are for the ordinary way.
-const MOST_FUEL: u64 = 65_536;
+const MAX_FUEL: u64 = 65_536;
 /// What had room for more rows, or for a longer answer, does not wait for the next run.
-const KEPT_ROWS: usize = 1_000;
-const KEPT_ANSWER: usize = 1 << 16;
+const MAX_POOLED_ROWS: usize = 1_000;
+const MAX_POOLED_ANSWER_BYTES: usize = 1 << 16;
 
 /// What a program keeps for its runs without a frame.
-pub(crate) struct Expressway {
-    waiting: Waiting<Kept<'static>>,
+pub(crate) struct FramelessCalls {
+    pool: FramePool<PooledWords<'static>>,
     /// The same for the form that says which way a run went.
-    pathed: Waiting<Kept<'static>>,
+    pathed: FramePool<PooledWords<'static>>,
     /// True where no code of Python runs while inputs are read and outputs are made.
     is_plain: bool,
     /// The outputs, each None. A copy of it has the table of their names at once.
@@ -66,14 +66,14 @@ pub(crate) struct Expressway {
 }
 
 /// What waits for the next run: room, which is clear.
-struct Kept<'a> {
+struct PooledWords<'a> {
     words: Words<'a>,
     answer: Vec<u8>,
 }
 
-impl Expressway {
-    pub(crate) fn new(py: Python<'_>, inputs: &Named, outputs: &Named) -> PyResult<Self> {
-        let waiting = Waiting::new(py)?;
+impl FramelessCalls {
+    pub(crate) fn new(py: Python<'_>, inputs: &NamedShapes, outputs: &NamedShapes) -> PyResult<Self> {
+        let pool = FramePool::new(py)?;
         let mut shapes = inputs.shapes.iter().chain(&outputs.shapes);
         let empty = PyDict::new(py);
         for name in &outputs.names {
@@ -81,9 +81,9 @@ impl Expressway {
         }
         Ok(Self {
             // Without the global lock another thread may change what is borrowed.
-            is_plain: waiting.is_kept() && shapes.all(|shape| shape.is_plain),
-            waiting,
-            pathed: Waiting::new(py)?,
+            is_plain: pool.is_enabled() && shapes.all(|shape| shape.is_plain),
+            pool,
+            pathed: FramePool::new(py)?,
             outputs: empty.unbind(),
             layout: layout(py)?,
             decimals: decimals(py)?,
@@ -106,10 +106,14 @@ impl Expressway {
 }
 
 #[inline]
-fn take<'a>(waiting: &Waiting<Kept<'static>>, py: Python<'_>, express: &dyn Express) -> Box<Kept<'a>> {
-    match waiting.take(py) {
-        Some(kept) => kept,
-        None => Box::new(Kept {
+fn take<'a>(
+    pool: &FramePool<PooledWords<'static>>,
+    py: Python<'_>,
+    express: &dyn Express,
+) -> Box<PooledWords<'a>> {
+    match pool.take(py) {
+        Some(pooled) => pooled,
+        None => Box::new(PooledWords {
             words: Words::new(express.shape()),
             answer: Vec::new(),
         }),
@@ -117,27 +121,32 @@ fn take<'a>(waiting: &Waiting<Kept<'static>>, py: Python<'_>, express: &dyn Expr
 }
 
 #[inline]
-fn put_back(waiting: &Waiting<Kept<'static>>, py: Python<'_>, mut kept: Box<Kept<'_>>, rows: usize) {
-    if rows > KEPT_ROWS || kept.answer.capacity() > KEPT_ANSWER {
+fn put_back(
+    pool: &FramePool<PooledWords<'static>>,
+    py: Python<'_>,
+    mut pooled: Box<PooledWords<'_>>,
+    rows: usize,
+) {
+    if rows > MAX_POOLED_ROWS || pooled.answer.capacity() > MAX_POOLED_ANSWER_BYTES {
         return;
     }
-    kept.words.clear();
-    kept.answer.clear();
-    let kept = Box::into_raw(kept).cast::<Kept<'static>>();
+    pooled.words.clear();
+    pooled.answer.clear();
+    let pooled = Box::into_raw(pooled).cast::<PooledWords<'static>>();
     // SAFETY: what a box just gave, of the same type but for the lifetime of the texts that it borrows, and that it has
     // none of any more: it was cleared.
-    waiting.put(py, unsafe { Box::from_raw(kept) });
+    pool.put(py, unsafe { Box::from_raw(pooled) });
 }
 
 /// One of the two forms that are run so.
-struct Run<'p> {
+struct FramelessForm<'p> {
     express: &'p dyn Express,
-    waiting: &'p Waiting<Kept<'static>>,
+    pool: &'p FramePool<PooledWords<'static>>,
     pace: &'p Pace,
 }
 
 /// What came of a run.
-enum Ran<T> {
+enum RunResult<T> {
     Done(T),
     /// Something was not as it mostly is.
     GaveUp,
@@ -145,10 +154,10 @@ enum Ran<T> {
     TooLong,
 }
 
-impl<T> Ran<T> {
+impl<T> RunResult<T> {
     /// Says it on: whoever gives up often is not asked for a while. What was too long says nothing about other inputs.
     #[inline]
-    fn told(self, tell: impl FnOnce(bool)) -> Option<T> {
+    fn report(self, tell: impl FnOnce(bool)) -> Option<T> {
         match self {
             Self::Done(seen) => {
                 tell(true);
@@ -166,81 +175,81 @@ impl<T> Ran<T> {
 impl Program {
     /// The outputs for these inputs, where both and the run are as most are; otherwise nothing, and nothing was done.
     #[inline]
-    pub(crate) fn expressly<'py>(
+    pub(crate) fn call_frameless<'py>(
         &self,
         py: Python<'py>,
         inputs: Borrowed<'_, 'py, PyAny>,
     ) -> Option<Bound<'py, PyDict>> {
         let run = self.plain_run()?;
-        self.run_expressly(py, inputs, &run, |_| true)
-            .told(|has_outputs| self.compiled().expressed(has_outputs))
+        self.run_to_outputs(py, inputs, &run, |_| true)
+            .report(|has_outputs| self.compiled().expressed(has_outputs))
     }
 
     /// The same where the way that the run went is one to be trusted, which `trusts` says.
     #[inline]
-    pub(crate) fn expressly_by<'py>(
+    pub(crate) fn call_frameless_trusted<'py>(
         &self,
         py: Python<'py>,
         inputs: Borrowed<'_, 'py, PyAny>,
         trusts: impl FnOnce(&Path) -> bool,
     ) -> Option<Bound<'py, PyDict>> {
         let (form, run) = self.pathed_run()?;
-        self.run_expressly(py, inputs, &run, |words| trusts(&words.path()))
-            .told(|has_outputs| form.expressed(has_outputs))
+        self.run_to_outputs(py, inputs, &run, |words| trusts(&words.path()))
+            .report(|has_outputs| form.expressed(has_outputs))
     }
 
     /// Runs the form that says which way it goes, and shows it and its words to `look`, which runs no code of Python. Nothing where
     /// the run or `look` gives up.
     #[inline]
-    pub(crate) fn looked_at_expressly<T>(
+    pub(crate) fn inspect_frameless<T>(
         &self,
         py: Python<'_>,
         inputs: Borrowed<'_, '_, PyAny>,
-        look: impl FnOnce(&PathedForm, &Words<'_>) -> Option<T>,
+        inspect: impl FnOnce(&PathedForm, &Words<'_>) -> Option<T>,
     ) -> Option<T> {
         let (form, run) = self.pathed_run()?;
-        self.look_expressly(py, inputs, &run, |words| look(form, words))
-            .told(|is_seen| form.expressed(is_seen))
+        self.run_and_inspect(py, inputs, &run, |words| inspect(form, words))
+            .report(|is_seen| form.expressed(is_seen))
     }
 
     #[inline]
-    fn plain_run(&self) -> Option<Run<'_>> {
-        let way = self.expressway();
-        Some(Run {
+    fn plain_run(&self) -> Option<FramelessForm<'_>> {
+        let calls = self.frameless_calls();
+        Some(FramelessForm {
             express: self.compiled().express()?,
-            waiting: &way.waiting,
-            pace: &way.pace,
+            pool: &calls.pool,
+            pace: &calls.pace,
         })
     }
 
     #[inline]
-    fn pathed_run(&self) -> Option<(&PathedForm, Run<'_>)> {
-        let way = self.expressway();
+    fn pathed_run(&self) -> Option<(&PathedForm, FramelessForm<'_>)> {
+        let calls = self.frameless_calls();
         let form = self.compiled().pathed_form()?;
-        let run = Run {
+        let run = FramelessForm {
             express: form.express()?,
-            waiting: &way.pathed,
-            pace: &way.pace_pathed,
+            pool: &calls.pathed,
+            pace: &calls.pace_pathed,
         };
         Some((form, run))
     }
 
     #[inline]
-    fn run_expressly<'py>(
+    fn run_to_outputs<'py>(
         &self,
         py: Python<'py>,
         inputs: Borrowed<'_, 'py, PyAny>,
-        run: &Run<'_>,
+        run: &FramelessForm<'_>,
         is_wanted: impl FnOnce(&Words<'_>) -> bool,
-    ) -> Ran<Bound<'py, PyDict>> {
+    ) -> RunResult<Bound<'py, PyDict>> {
         // May collect garbage, and so run code of Python: before anything is borrowed. In a long run others run before it
         // is filled, and do not find it: the collector does not look at a dict of strings and None.
-        let Some(outputs) = copy(py, &self.expressway().outputs) else {
-            return Ran::GaveUp;
+        let Some(outputs) = copy_dict(py, &self.frameless_calls().outputs) else {
+            return RunResult::GaveUp;
         };
-        self.look_expressly(py, inputs, run, |words| {
+        self.run_and_inspect(py, inputs, run, |words| {
             if is_wanted(words) {
-                self.show(py, words, &outputs)?;
+                self.write_outputs(py, words, &outputs)?;
                 Some(outputs)
             } else {
                 None
@@ -250,68 +259,72 @@ impl Program {
 
     /// Runs a form on the inputs in a dict, and shows its words.
     #[inline]
-    fn look_expressly<T>(
+    fn run_and_inspect<T>(
         &self,
         py: Python<'_>,
         inputs: Borrowed<'_, '_, PyAny>,
-        run: &Run<'_>,
-        look: impl FnOnce(&Words<'_>) -> Option<T>,
-    ) -> Ran<T> {
-        let way = self.expressway();
+        run: &FramelessForm<'_>,
+        inspect: impl FnOnce(&Words<'_>) -> Option<T>,
+    ) -> RunResult<T> {
+        let calls = self.frameless_calls();
         let Ok(dict) = inputs.cast::<PyDict>() else {
-            return Ran::GaveUp;
+            return RunResult::GaveUp;
         };
-        if !way.is_plain {
-            return Ran::GaveUp;
+        if !calls.is_plain {
+            return RunResult::GaveUp;
         }
         let mut reader = Reader {
-            decimals: way.decimals,
-            layout: way.layout,
+            decimals: calls.decimals,
+            layout: calls.layout,
             pace: run.pace,
             rows: 0,
             is_too_long: false,
         };
-        let mut kept = take(run.waiting, py, run.express);
-        let is_read = self.read(&mut reader, dict, run.express, &mut kept.words);
+        let mut pooled = take(run.pool, py, run.express);
+        let is_read = self.read(&mut reader, dict, run.express, &mut pooled.words);
         if is_read && is_long(reader.rows) {
-            let seen = run.long(py, kept.words, reader.rows, look);
-            return seen.map_or(Ran::GaveUp, Ran::Done);
+            let seen = run.run_long(py, pooled.words, reader.rows, inspect);
+            return seen.map_or(RunResult::GaveUp, RunResult::Done);
         }
         let ended = if is_read {
-            run.express.run(&mut kept.words, MOST_FUEL)
+            run.express.run(&mut pooled.words, MAX_FUEL)
         } else {
             Ended::GaveUp
         };
-        let seen = (ended == Ended::Done).then(|| look(&kept.words)).flatten();
-        put_back(run.waiting, py, kept, reader.rows);
+        let seen = (ended == Ended::Done).then(|| inspect(&pooled.words)).flatten();
+        put_back(run.pool, py, pooled, reader.rows);
         match seen {
-            Some(seen) => Ran::Done(seen),
-            None if reader.is_too_long || ended == Ended::TooLong => Ran::TooLong,
-            None => Ran::GaveUp,
+            Some(seen) => RunResult::Done(seen),
+            None if reader.is_too_long || ended == Ended::TooLong => RunResult::TooLong,
+            None => RunResult::GaveUp,
         }
     }
 
     /// The same for JSON text to the canonical JSON of what is returned.
     #[inline]
-    pub(crate) fn json_expressly<'py>(&self, py: Python<'py>, text: &[u8]) -> Option<Bound<'py, PyBytes>> {
+    pub(crate) fn call_frameless_json<'py>(
+        &self,
+        py: Python<'py>,
+        text: &[u8],
+    ) -> Option<Bound<'py, PyBytes>> {
         let run = self.plain_run()?;
-        let json =
-            (self.expressway().json).get_or_init(|| Worded::new(self.compiled().node(), run.express.shape()));
-        let mut kept = take(run.waiting, py, run.express);
-        let Kept { words, answer } = &mut *kept;
-        let (rows, ran) = if text.len() > long_runs::TEXT {
-            run.long_text(py, json, text, words, answer)
+        let json = (self.frameless_calls().json)
+            .get_or_init(|| Worded::new(self.compiled().node(), run.express.shape()));
+        let mut pooled = take(run.pool, py, run.express);
+        let PooledWords { words, answer } = &mut *pooled;
+        let (rows, ran) = if text.len() > long_runs::MAX_SHORT_TEXT_BYTES {
+            run.run_long_text(py, json, text, words, answer)
         } else {
             let rows = json.read(text, words, ITEMS);
             let ended = match rows {
-                Some(_) => run.express.run(words, MOST_FUEL),
+                Some(_) => run.express.run(words, MAX_FUEL),
                 None => Ended::GaveUp,
             };
-            (rows, written(json, ended, words, answer))
+            (rows, write_answer(json, ended, words, answer))
         };
-        let ran = ran.told(|has_outputs| self.compiled().expressed(has_outputs));
+        let ran = ran.report(|has_outputs| self.compiled().expressed(has_outputs));
         let answer = ran.map(|()| PyBytes::new(py, answer));
-        put_back(run.waiting, py, kept, rows.unwrap_or_default());
+        put_back(run.pool, py, pooled, rows.unwrap_or_default());
         answer
     }
 
@@ -329,7 +342,7 @@ impl Program {
         let given = match reader.layout.and_then(|layout| layout.entries(dict)) {
             Some(entries) if entries.len() <= names => {
                 match self.read_in_order(reader, dict.py(), entries, express, words) {
-                    InOrder::Read => Some(all(entries.len())),
+                    InOrder::Read => Some(all_bits(entries.len())),
                     InOrder::GivesUp => None,
                     InOrder::Otherwise => self.read_any(reader, dict, express, words),
                 }
@@ -337,7 +350,7 @@ impl Program {
             _ => self.read_any(reader, dict, express, words),
         };
         match given {
-            Some(given) if given == all(names) => true,
+            Some(given) if given == all_bits(names) => true,
             Some(given) => self.put_defaults(given, words),
             None => false,
         }
@@ -353,11 +366,11 @@ impl Program {
         express: &dyn Express,
         words: &mut Words<'a>,
     ) -> InOrder {
-        let Named { names, shapes } = self.inputs();
+        let NamedShapes { names, shapes } = self.inputs();
         let forms = &express.shape().inputs;
         let entries = entries.iter().zip(names).zip(forms).zip(shapes).enumerate();
         for (place, (((entry, name), form), shape)) in entries {
-            let Some(object) = entry.under(name.bind(py)) else {
+            let Some(object) = entry.value_under(name.bind(py)) else {
                 return InOrder::Otherwise;
             };
             let is_read = match form {
@@ -380,10 +393,10 @@ impl Program {
         express: &dyn Express,
         words: &mut Words<'a>,
     ) -> Option<u64> {
-        let Named { names, shapes } = self.inputs();
+        let NamedShapes { names, shapes } = self.inputs();
         let forms = &express.shape().inputs;
         words.clear();
-        entries(
+        visit_entries(
             reader.layout,
             dict,
             names,
@@ -403,7 +416,7 @@ impl Program {
     fn put_defaults<'a>(&'a self, given: u64, words: &mut Words<'a>) -> bool {
         let declared = &self.compiled().node().inputs;
         // Bit by bit: mostly there is one, and to ask each input whether it was given costs more than to put it.
-        let mut absent = all(declared.len()) & !given;
+        let mut absent = all_bits(declared.len()) & !given;
         while absent != 0 {
             let place = absent.trailing_zeros() as usize;
             absent &= absent - 1;
@@ -419,14 +432,14 @@ impl Program {
 
     /// Puts the outputs into their dict. Runs no code of Python: every object is of a type of its own, and made here.
     #[inline]
-    fn show(&self, py: Python<'_>, words: &Words<'_>, outputs: &Bound<'_, PyDict>) -> Option<()> {
-        let Named { names, shapes } = self.outputs();
-        let Expressway { layout, decimals, .. } = self.expressway();
+    fn write_outputs(&self, py: Python<'_>, words: &Words<'_>, outputs: &Bound<'_, PyDict>) -> Option<()> {
+        let NamedShapes { names, shapes } = self.outputs();
+        let FramelessCalls { layout, decimals, .. } = self.frameless_calls();
         // Nobody else has the dict, and none of these objects is one that the collector of garbage looks at.
         let mut slots = layout.map_or_else(Slots::none, |layout| layout.slots(outputs));
         for (place, (name, shape)) in names.iter().zip(shapes).enumerate() {
             let object = match words.output(place)? {
-                Word::Decimal(coefficient, scale) => decimals.short_object(py, coefficient, scale)?,
+                Word::Decimal(coefficient, scale) => decimals.make_short(py, coefficient, scale)?,
                 Word::Integer(value) => value.into_pyobject(py).ok()?.into_any(),
                 Word::Member(Member(member)) => {
                     let Parts::Enum(members) = &shape.parts else {
@@ -456,17 +469,17 @@ impl Program {
 
 /// Writes what a run gave as JSON, and says what came of it.
 #[inline]
-fn written(json: &Worded, ended: Ended, words: &Words<'_>, answer: &mut Vec<u8>) -> Ran<()> {
+fn write_answer(json: &Worded, ended: Ended, words: &Words<'_>, answer: &mut Vec<u8>) -> RunResult<()> {
     match ended {
-        Ended::Done if json.write(words, answer).is_some() => Ran::Done(()),
-        Ended::Done | Ended::GaveUp => Ran::GaveUp,
-        Ended::TooLong => Ran::TooLong,
+        Ended::Done if json.write(words, answer).is_some() => RunResult::Done(()),
+        Ended::Done | Ended::GaveUp => RunResult::GaveUp,
+        Ended::TooLong => RunResult::TooLong,
     }
 }
 
 /// A new dict of the same names.
 #[inline]
-fn copy<'py>(py: Python<'py>, dict: &Py<PyDict>) -> Option<Bound<'py, PyDict>> {
+fn copy_dict<'py>(py: Python<'py>, dict: &Py<PyDict>) -> Option<Bound<'py, PyDict>> {
     // SAFETY: a dict that is alive. A new dict, or nothing and an error, which is the ordinary way's to meet again.
     unsafe {
         let made = ffi::PyDict_Copy(dict.as_ptr());

@@ -26,12 +26,12 @@ pub(crate) fn bad_input<'py>(py: Python<'py>, problems: &Problems) -> PyResult<B
 }
 
 /// Names and shapes of inputs or outputs, in declared order.
-pub(crate) struct Named {
+pub(crate) struct NamedShapes {
     pub(crate) names: Vec<Py<PyString>>,
     pub(crate) shapes: Vec<Arc<Shape>>,
 }
 
-impl Named {
+impl NamedShapes {
     pub(crate) fn new<'a>(
         py: Python<'_>,
         shapes: &Shapes,
@@ -45,21 +45,25 @@ impl Named {
 }
 
 /// What is needed to give outcomes and marks of a node a Python form.
-pub(crate) struct Shown<'a> {
+pub(crate) struct Presenter<'a> {
     pub(crate) node: &'a Node,
     pub(crate) shapes: &'a Shapes,
-    pub(crate) outputs: &'a Named,
+    pub(crate) outputs: &'a NamedShapes,
 }
 
-impl Shown<'_> {
-    pub(crate) fn returned<'py>(&self, py: Python<'py>, values: &[Value]) -> PyResult<Bound<'py, PyDict>> {
+impl Presenter<'_> {
+    pub(crate) fn outputs_dict<'py>(
+        &self,
+        py: Python<'py>,
+        values: &[Value],
+    ) -> PyResult<Bound<'py, PyDict>> {
         to_dict(py, &self.outputs.names, &self.outputs.shapes, values)
     }
 
     pub(crate) fn outcome<'py>(&self, py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyTuple>> {
         match outcome {
             Outcome::Returned(values) => {
-                (intern!(py, "returned"), self.returned(py, values)?).into_pyobject(py)
+                (intern!(py, "returned"), self.outputs_dict(py, values)?).into_pyobject(py)
             }
             Outcome::DeclaredError(values) => {
                 let fields = PyDict::new(py);
@@ -78,7 +82,7 @@ impl Shown<'_> {
             } => {
                 let mentioned = PyDict::new(py);
                 for (mention, value) in values {
-                    let (name, ty) = self.named(*mention).ok_or_else(|| {
+                    let (name, ty) = self.find_mention(*mention).ok_or_else(|| {
                         PyRuntimeError::new_err("engine fault: a clause mentions what is not there")
                     })?;
                     let value = match value {
@@ -96,7 +100,7 @@ impl Shown<'_> {
         }
     }
 
-    fn named(&self, mention: Mention) -> Option<(&Arc<str>, &Type)> {
+    fn find_mention(&self, mention: Mention) -> Option<(&Arc<str>, &Type)> {
         let node = self.node;
         Some(match mention {
             Mention::Input(place) => node.inputs.get(place).map(|input| (&input.name, &input.ty))?,

@@ -16,30 +16,30 @@ use vesper_interp::{
 use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
-use crate::calls::execution::{Begun, Execution, Way, misuse};
-use crate::calls::frame_pool::Waiting;
-use crate::calls::frameless_call::Expressway;
-use crate::calls::outcome::{Named, Shown, bad_input, fault};
+use crate::calls::execution::{Execution, ExecutionState, PathTaken, misuse_error};
+use crate::calls::frame_pool::FramePool;
+use crate::calls::frameless_call::FramelessCalls;
+use crate::calls::outcome::{NamedShapes, Presenter, bad_input, fault};
 use crate::inputs::checked_inputs::Conversion;
 use crate::inputs::dict_fields::gather;
 use crate::inputs::shapes::Shapes;
 use crate::inputs::values::{any_scalar, to_dict};
-use crate::tier::{Asked, look, shown};
-use crate::watch::{WATCH, watched};
+use crate::tier::{JitOptions, listing, report_dict};
+use crate::watch::{WATCH, run_watched};
 
 /// One loaded node: verified, compiled, immutable, safe to call from any thread.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Program {
     compiled: vesper_interp::Program,
-    inputs: Named,
+    inputs: NamedShapes,
     inputs_by_name: HashMap<Arc<str>, usize>,
-    outputs: Named,
+    outputs: NamedShapes,
     shapes: Shapes,
     /// True where no input runs code of Python while it is read.
     has_plain_inputs: bool,
-    waiting: Waiting<Room>,
-    waiting_pathed: Waiting<Room>,
-    expressway: Expressway,
+    frames: FramePool<Room>,
+    pathed_frames: FramePool<Room>,
+    frameless_calls: FramelessCalls,
 }
 
 /// The converted inputs, or what is wrong with them.
@@ -71,15 +71,15 @@ impl Program {
         max_code_bytes: usize,
         jit_fail_guard: Option<u32>,
     ) -> PyResult<Self> {
-        let asked = Asked {
+        let options = JitOptions {
             jit,
             calls: jit_calls,
             operations: jit_operations,
             max_code_bytes,
             fail_guard: jit_fail_guard,
         };
-        let tiering = asked.tiering()?;
-        let rules = chosen_rules(optimise, rules.as_deref())?;
+        let tiering = options.tiering()?;
+        let rules = select_rules(optimise, rules.as_deref())?;
         let bytes = ir.as_bytes();
         let others: Vec<&[u8]> = dependencies.iter().map(PyBytesMethods::as_bytes).collect();
         let compiled = guarded(|| vesper_interp::Program::load_tiered(bytes, &others, rules, tiering))
@@ -88,7 +88,7 @@ impl Program {
         let shapes = Shapes::new(py, compiled.nodes());
         let node = compiled.node();
         let inputs = node.inputs.iter().map(|input| (&input.name, &input.ty));
-        let inputs = Named::new(py, &shapes, inputs);
+        let inputs = NamedShapes::new(py, &shapes, inputs);
         let inputs_by_name = node
             .inputs
             .iter()
@@ -96,17 +96,17 @@ impl Program {
             .zip(0..)
             .collect();
         let outputs = node.outputs.iter().map(|output| (&output.name, &output.ty));
-        let outputs = Named::new(py, &shapes, outputs);
+        let outputs = NamedShapes::new(py, &shapes, outputs);
         Ok(Self {
-            expressway: Expressway::new(py, &inputs, &outputs)?,
+            frameless_calls: FramelessCalls::new(py, &inputs, &outputs)?,
             compiled,
             has_plain_inputs: inputs.shapes.iter().all(|shape| shape.is_plain),
             inputs,
             inputs_by_name,
             outputs,
             shapes,
-            waiting: Waiting::new(py)?,
-            waiting_pathed: Waiting::new(py)?,
+            frames: FramePool::new(py)?,
+            pathed_frames: FramePool::new(py)?,
         })
     }
 
@@ -144,18 +144,21 @@ impl Program {
         let (units, pathed) = self.compiled.tiers();
         let plain = PyDict::new(py);
         for (node, report) in &units {
-            plain.set_item(&*node.node_id, shown(py, report)?)?;
+            plain.set_item(&*node.node_id, report_dict(py, report)?)?;
         }
         let found = PyDict::new(py);
         found.set_item("plain", plain)?;
-        found.set_item("pathed", pathed.map(|report| shown(py, &report)).transpose()?)?;
+        found.set_item(
+            "pathed",
+            pathed.map(|report| report_dict(py, &report)).transpose()?,
+        )?;
         Ok(found)
     }
 
     /// What a call runs, as text: `bytecode`, or machine code as `clif` or `asm`.
     #[pyo3(signature = (what, /))]
     fn look(&self, what: &str) -> PyResult<String> {
-        look(&self.compiled, what)
+        listing(&self.compiled, what)
     }
 
     /// The outcome of an execution on these inputs, within these limits.
@@ -172,8 +175,8 @@ impl Program {
         let inputs = as_dict(inputs)?;
         self.refuse_effects()?;
         let now = self.now(now)?;
-        match self.ran(py, inputs, now, limits)? {
-            Ok(Ok(outcome)) => self.shown().outcome(py, &outcome),
+        match self.run_checked(py, inputs, now, limits)? {
+            Ok(Ok(outcome)) => self.presenter().outcome(py, &outcome),
             Ok(Err(problems)) => bad_input(py, &problems),
             Err(message) => fault(py, &message),
         }
@@ -191,13 +194,13 @@ impl Program {
         self.refuse_effects()?;
         let now = self.now(now)?;
         let run = || {
-            let converted = self.converted(inputs)?;
+            let converted = self.convert(inputs)?;
             PyResult::Ok(converted.map(|frame| self.compiled.run_traced(frame, now)))
         };
         match guarded(run) {
             Ok(Ok(Ok((marks, outcome)))) => Ok((
-                self.shown().marks(py, &marks)?,
-                self.shown().outcome(py, &outcome)?,
+                self.presenter().marks(py, &marks)?,
+                self.presenter().outcome(py, &outcome)?,
             )),
             Ok(Ok(Err(problems))) => Ok((PyList::empty(py), bad_input(py, &problems)?)),
             Ok(Err(error)) => Err(error),
@@ -240,9 +243,9 @@ impl Program {
         seconds: Option<f64>,
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyBytes>, u64)> {
         let limits = limits(fuel, seconds)?;
-        let (ended, path, fingerprint) = self.ran_pathed(py, inputs, key, now, limits)?;
+        let (ended, path, fingerprint) = self.run_pathed(py, inputs, key, now, limits)?;
         let outcome = match ended {
-            Ok(Ok(outcome)) => self.shown().outcome(py, &outcome)?,
+            Ok(Ok(outcome)) => self.presenter().outcome(py, &outcome)?,
             Ok(Err(problems)) => bad_input(py, &problems)?,
             Err(message) => fault(py, &message)?,
         };
@@ -267,8 +270,8 @@ impl Program {
         let engine_fault =
             |message| PyRuntimeError::new_err(format!("engine fault while beginning: {message}"));
         let frame = || own.compiled.new_pathed_frame();
-        let converted = guarded(|| own.converted_into(frame(), inputs)).map_err(engine_fault)?;
-        let empty = Way {
+        let converted = guarded(|| own.convert_into(frame(), inputs)).map_err(engine_fault)?;
+        let empty = PathTaken {
             path: own.compiled.empty_path(),
             fingerprint: 0,
         };
@@ -276,15 +279,15 @@ impl Program {
             Ok(frame) => {
                 let started =
                     guarded(|| own.compiled.start_pathed(frame, now, limits, &key)).map_err(engine_fault)?;
-                let begun = Begun::Running(Box::new(started.map_err(misuse)?));
-                Execution::pathed(program.clone().unbind(), begun, empty)
+                let state = ExecutionState::Running(Box::new(started.map_err(misuse_error)?));
+                Execution::with_path(program.clone().unbind(), state, empty)
             }
             Err(problems) => {
-                let way = Way {
+                let way = PathTaken {
                     fingerprint: fingerprint_of_problems(&key, &problems),
                     ..empty
                 };
-                Execution::pathed(program.clone().unbind(), Begun::BadInput(problems), way)
+                Execution::with_path(program.clone().unbind(), ExecutionState::BadInput(problems), way)
             }
         })
     }
@@ -303,17 +306,17 @@ impl Program {
         let own = program.get();
         let inputs = as_dict(inputs)?;
         let now = own.now(now)?;
-        let converted = guarded(|| own.converted(inputs)).map_err(|message| {
+        let converted = guarded(|| own.convert(inputs)).map_err(|message| {
             PyRuntimeError::new_err(format!("engine fault while converting: {message}"))
         })?;
-        let begun = match converted? {
+        let state = match converted? {
             Ok(frame) => {
                 let started = own.compiled.start_within(frame, now, is_traced, limits);
-                Begun::Running(Box::new(started.map_err(misuse)?))
+                ExecutionState::Running(Box::new(started.map_err(misuse_error)?))
             }
-            Err(problems) => Begun::BadInput(problems),
+            Err(problems) => ExecutionState::BadInput(problems),
         };
-        Ok(Execution::new(program.clone().unbind(), begun))
+        Ok(Execution::new(program.clone().unbind(), state))
     }
 }
 
@@ -349,7 +352,7 @@ pub(crate) fn fingerprint_key(key: &[u8]) -> PyResult<FingerprintKey> {
 }
 
 /// How a pathed call ended (the outer error is what it panicked with), its path and its fingerprint.
-pub(crate) type RanPathed = (
+pub(crate) type PathedRun = (
     Result<Result<Outcome, Problems>, String>,
     vesper_interp::Path,
     u64,
@@ -358,23 +361,23 @@ pub(crate) type RanPathed = (
 impl Program {
     /// Converts inputs and runs a node without effects. Inputs that could not be converted have passed nothing, and
     /// the fingerprint of what is wrong with them; so has a panic, and the fingerprint 0.
-    pub(crate) fn ran_pathed(
+    pub(crate) fn run_pathed(
         &self,
         py: Python<'_>,
         inputs: &Bound<'_, PyAny>,
         key: &[u8],
         now: Option<&Bound<'_, PyAny>>,
         limits: Limits,
-    ) -> PyResult<RanPathed> {
+    ) -> PyResult<PathedRun> {
         let inputs = as_dict(inputs)?;
         let key = fingerprint_key(key)?;
         self.refuse_effects()?;
         let now = self.now(now)?;
         Ok(
-            match guarded(|| self.converted_into(self.compiled.new_pathed_frame(), inputs)) {
+            match guarded(|| self.convert_into(self.compiled.new_pathed_frame(), inputs)) {
                 Ok(Ok(Ok(frame))) => {
                     let run = || guarded(|| self.compiled.run_pathed(frame, now, limits, &key));
-                    match watched(py, run)? {
+                    match run_watched(py, run)? {
                         Ok(ran) => (Ok(Ok(ran.outcome)), ran.path, ran.fingerprint),
                         Err(message) => (Err(message), self.compiled.empty_path(), 0),
                     }
@@ -390,12 +393,12 @@ impl Program {
     }
 
     /// The inputs in the frame of a run that says which way it goes; the error is what that panicked with.
-    pub(crate) fn converted_pathed(&self, inputs: &Bound<'_, PyDict>) -> Result<PyResult<Converted>, String> {
-        guarded(|| self.converted_into(self.compiled.new_pathed_frame(), inputs))
+    pub(crate) fn convert_pathed(&self, inputs: &Bound<'_, PyDict>) -> Result<PyResult<Converted>, String> {
+        guarded(|| self.convert_into(self.compiled.new_pathed_frame(), inputs))
     }
 
     /// These inputs as Python has them.
-    pub(crate) fn shown_inputs<'py>(
+    pub(crate) fn inputs_object<'py>(
         &self,
         py: Python<'py>,
         values: &[Value],
@@ -403,22 +406,22 @@ impl Program {
         to_dict(py, &self.inputs.names, &self.inputs.shapes, values)
     }
 
-    pub(crate) fn outputs(&self) -> &Named {
+    pub(crate) fn outputs(&self) -> &NamedShapes {
         &self.outputs
     }
 
     /// Converts inputs and runs a node without effects; the inner error is what it panicked with.
-    pub(crate) fn ran(
+    pub(crate) fn run_checked(
         &self,
         py: Python<'_>,
         inputs: &Bound<'_, PyDict>,
         now: Option<Value>,
         limits: Limits,
     ) -> PyResult<Result<Result<Outcome, Problems>, String>> {
-        Ok(match guarded(|| self.converted(inputs)) {
+        Ok(match guarded(|| self.convert(inputs)) {
             Ok(Ok(Ok(frame))) => {
                 let run = || guarded(|| self.compiled.run_within(frame, now, limits));
-                watched(py, run)?.map(Ok)
+                run_watched(py, run)?.map(Ok)
             }
             Ok(Ok(Err(problems))) => Ok(Err(problems)),
             Ok(Err(error)) => return Err(error),
@@ -429,7 +432,7 @@ impl Program {
     /// Room for a run; nothing where the node asks, calls or needs the time.
     #[inline]
     pub(crate) fn room(&self, py: Python<'_>) -> Option<Box<Room>> {
-        match self.waiting.take(py) {
+        match self.frames.take(py) {
             Some(room) => Some(room),
             None => self.compiled.room().map(Box::new),
         }
@@ -438,13 +441,13 @@ impl Program {
     /// INVARIANT: the room is clear, and came from `room`.
     #[inline]
     pub(crate) fn put_back(&self, py: Python<'_>, room: Box<Room>) {
-        self.waiting.put(py, room);
+        self.frames.put(py, room);
     }
 
     /// The same for a run that says which way it goes.
     #[inline]
     pub(crate) fn pathed_room(&self, py: Python<'_>) -> Option<Box<Room>> {
-        match self.waiting_pathed.take(py) {
+        match self.pathed_frames.take(py) {
             Some(room) => Some(room),
             None => self.compiled.pathed_room().map(Box::new),
         }
@@ -453,14 +456,14 @@ impl Program {
     /// INVARIANT: the room is clear, and came from `pathed_room`.
     #[inline]
     pub(crate) fn put_back_pathed(&self, py: Python<'_>, room: Box<Room>) {
-        self.waiting_pathed.put(py, room);
+        self.pathed_frames.put(py, room);
     }
 
-    pub(crate) fn expressway(&self) -> &Expressway {
-        &self.expressway
+    pub(crate) fn frameless_calls(&self) -> &FramelessCalls {
+        &self.frameless_calls
     }
 
-    pub(crate) fn inputs(&self) -> &Named {
+    pub(crate) fn inputs(&self) -> &NamedShapes {
         &self.inputs
     }
 
@@ -480,8 +483,8 @@ impl Program {
         &self.shapes
     }
 
-    pub(crate) fn shown(&self) -> Shown<'_> {
-        Shown {
+    pub(crate) fn presenter(&self) -> Presenter<'_> {
+        Presenter {
             node: self.compiled.node(),
             shapes: &self.shapes,
             outputs: &self.outputs,
@@ -512,12 +515,12 @@ impl Program {
         }
     }
 
-    pub(crate) fn converted(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
-        self.converted_into(self.compiled.new_frame(), inputs)
+    pub(crate) fn convert(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
+        self.convert_into(self.compiled.new_frame(), inputs)
     }
 
     /// Converts inputs into an empty frame.
-    fn converted_into(&self, mut frame: Vec<Value>, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
+    fn convert_into(&self, mut frame: Vec<Value>, inputs: &Bound<'_, PyDict>) -> PyResult<Converted> {
         let find = |name: &str| self.inputs_by_name.get(name).copied();
         let mut conversion = Conversion::default();
         let unknown = gather(inputs, &self.inputs.names, find, &mut conversion.held)?
@@ -528,7 +531,7 @@ impl Program {
             let path = Path::Input(&input.name);
             frame.push(Value::Null);
             if let Some(out) = frame.last_mut() {
-                conversion.given(shape, input.default.as_ref(), given.as_ref(), &path, out)?;
+                conversion.value_or_default(shape, input.default.as_ref(), given.as_ref(), &path, out)?;
             }
         }
         let mut problems = conversion.problems;
@@ -544,7 +547,7 @@ impl Program {
 }
 
 /// The rules that a caller wants to be used.
-fn chosen_rules(optimise: bool, names: Option<&[String]>) -> PyResult<Rules> {
+fn select_rules(optimise: bool, names: Option<&[String]>) -> PyResult<Rules> {
     match names {
         _ if !optimise => Ok(Rules::NONE),
         None => Ok(Rules::ALL),

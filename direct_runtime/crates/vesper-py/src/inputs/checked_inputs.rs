@@ -114,7 +114,7 @@ impl<'py> Conversion<'py> {
             self.refuse(path, ProblemKind::OutOfRange);
             return Ok(None);
         }
-        all(length, |place, out| {
+        collect_values(length, |place, out| {
             let item = sequence.get(place)?;
             self.value(of, &item, &Path::Item(path, place), out)
         })
@@ -229,14 +229,14 @@ impl<'py> Conversion<'py> {
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
         let declared = fields.of.fields();
-        let values = all(fields.shapes.len(), |place, out| {
+        let values = collect_values(fields.shapes.len(), |place, out| {
             let given = self.held.get_mut(base + place).and_then(Option::take);
             // As many shapes as fields.
             let (Some(field), Some(shape)) = (declared.get(place), fields.shapes.get(place)) else {
                 return Ok(false);
             };
             let path = Path::Field(path, &field.name);
-            self.given(shape, None, given.as_ref(), &path, out)
+            self.value_or_default(shape, None, given.as_ref(), &path, out)
         })?;
         self.held.truncate(base);
         for name in &unknown {
@@ -250,7 +250,7 @@ impl<'py> Conversion<'py> {
     }
 
     /// The value of an input or a field, which may not be given.
-    pub(crate) fn given(
+    pub(crate) fn value_or_default(
         &mut self,
         shape: &Shape,
         default: Option<&Value>,
@@ -272,7 +272,7 @@ impl<'py> Conversion<'py> {
 
 /// So many values, in one allocation; nothing where one is missing. All are asked for, that every problem is found,
 /// unless Python itself has an error.
-fn all(
+fn collect_values(
     length: usize,
     mut value: impl FnMut(usize, &mut Value) -> Converted,
 ) -> PyResult<Option<Arc<[Value]>>> {

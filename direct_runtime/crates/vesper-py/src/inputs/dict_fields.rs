@@ -44,7 +44,7 @@ pub(crate) fn gather<'py>(
         let Ok(key) = key.cast_into::<PyString>() else {
             return Ok(None);
         };
-        let place = place(&key, position, names, &find);
+        let place = find_place(&key, position, names, &find);
         match place.and_then(|place| held.get_mut(base + place)) {
             Some(slot) => *slot = Some(value),
             None => unknown.push(key),
@@ -67,7 +67,7 @@ pub(crate) fn gather<'py>(
 /// The place of a name. Callers mostly write the names in their source, in declared order: then the key is the very
 /// string that was interned here.
 #[inline]
-fn place(
+fn find_place(
     key: &Bound<'_, PyString>,
     position: usize,
     names: &[Py<PyString>],

@@ -18,22 +18,22 @@ use vesper_interp::{Limits, Outcome, Room};
 use vesper_ir::limits::FUEL;
 use vesper_ir::{Member, Type, Value};
 
-use crate::calls::outcome::Named;
+use crate::calls::outcome::NamedShapes;
 use crate::calls::program::Program;
 use crate::inputs::checked_inputs::MAX_ENTRIES;
 use crate::inputs::shapes::{Fields, Parts, Shape};
 use crate::inputs::values::to_python;
 use crate::layout::decimals::{Decimals, decimals};
 use crate::layout::dicts::{Entries, Layout};
-use crate::watch::{WATCH, watched_within};
+use crate::watch::{WATCH, run_watched_within};
 
 /// As many names have a bit each.
-const MOST_NAMES: usize = 64;
+const MAX_NAMES: usize = 64;
 /// Up to this many names, looking through all of them is quicker than searching for one.
 const FEW_NAMES: usize = 16;
 
 /// How a run went that began with inputs as most callers give them.
-pub(crate) enum Swift<'py> {
+pub(crate) enum FastRun<'py> {
     Returned(Bound<'py, PyDict>),
     Otherwise(Outcome),
     /// The inputs are not so: nothing was run.
@@ -41,7 +41,7 @@ pub(crate) enum Swift<'py> {
 }
 
 /// What a run may use up where nobody says anything. There is no clock: the watch has one for runs that are not short.
-pub(crate) const USUAL: Limits = Limits {
+pub(crate) const DEFAULT_LIMITS: Limits = Limits {
     fuel: FUEL,
     time: None,
     watch: Some(WATCH),
@@ -50,13 +50,13 @@ pub(crate) const USUAL: Limits = Limits {
 impl Program {
     /// Runs a node in a room of its own. The room is clear afterwards, unless this panics.
     #[inline]
-    pub(crate) fn run_swiftly<'py>(
+    pub(crate) fn run_fast<'py>(
         &self,
         py: Python<'py>,
         room: &mut Room,
         inputs: &Bound<'py, PyDict>,
         limit: Option<Duration>,
-    ) -> PyResult<Swift<'py>> {
+    ) -> PyResult<FastRun<'py>> {
         let ran = self.run_and_show(py, room, inputs, limit);
         room.clear();
         ran
@@ -69,33 +69,33 @@ impl Program {
         room: &mut Room,
         inputs: &Bound<'py, PyDict>,
         limit: Option<Duration>,
-    ) -> PyResult<Swift<'py>> {
-        match self.run_taken(py, room, inputs, limit)? {
-            Some(Outcome::Returned(_)) => self.outputs_of(py, room).map(Swift::Returned),
-            Some(outcome) => Ok(Swift::Otherwise(outcome)),
-            None => Ok(Swift::Unusual),
+    ) -> PyResult<FastRun<'py>> {
+        match self.run_in_room(py, room, inputs, limit)? {
+            Some(Outcome::Returned(_)) => self.outputs_of(py, room).map(FastRun::Returned),
+            Some(outcome) => Ok(FastRun::Otherwise(outcome)),
+            None => Ok(FastRun::Unusual),
         }
     }
 
     /// Runs a node in a room and leaves the outputs there; nothing where the inputs are not as most callers give them.
     #[inline]
-    pub(crate) fn run_taken<'py>(
+    pub(crate) fn run_in_room<'py>(
         &self,
         py: Python<'py>,
         room: &mut Room,
         inputs: &Bound<'py, PyDict>,
         limit: Option<Duration>,
     ) -> PyResult<Option<Outcome>> {
-        if !self.take_inputs(py, inputs, room.inputs())? {
+        if !self.read_inputs(py, inputs, room.inputs())? {
             return Ok(None);
         }
         let compiled = self.compiled();
-        watched_within(py, limit, || compiled.run_in(room, USUAL)).map(Some)
+        run_watched_within(py, limit, || compiled.run_in(room, DEFAULT_LIMITS)).map(Some)
     }
 
     /// Writes the inputs into their places; false where it gives up.
     #[inline]
-    pub(crate) fn take_inputs<'py>(
+    pub(crate) fn read_inputs<'py>(
         &self,
         py: Python<'py>,
         inputs: &Bound<'py, PyDict>,
@@ -106,12 +106,12 @@ impl Program {
         if !self.has_plain_inputs() {
             return Ok(false);
         }
-        let Named { names, shapes } = self.inputs();
+        let NamedShapes { names, shapes } = self.inputs();
         let reader = Reader {
             decimals: decimals(py)?,
-            layout: self.expressway().layout(),
+            layout: self.frameless_calls().layout(),
         };
-        let given = entries(
+        let given = visit_entries(
             reader.layout,
             inputs.as_borrowed(),
             names,
@@ -124,7 +124,7 @@ impl Program {
         let Some(given) = given else {
             return Ok(false);
         };
-        if given == all(names.len()) {
+        if given == all_bits(names.len()) {
             return Ok(true);
         }
         let declared = self.compiled().node().inputs.iter().zip(places);
@@ -145,7 +145,7 @@ impl Program {
     /// The outputs of a run that returned.
     #[inline]
     pub(crate) fn outputs_of<'py>(&self, py: Python<'py>, room: &Room) -> PyResult<Bound<'py, PyDict>> {
-        let Named { names, shapes } = self.outputs();
+        let NamedShapes { names, shapes } = self.outputs();
         let decimals = decimals(py)?;
         let dict = PyDict::new(py);
         let values = self.compiled().outputs_in(room);
@@ -169,7 +169,7 @@ impl Program {
 /// Calls `each` with the place of every entry's name and its value, until it says no; which places were given, bit by
 /// bit, or nothing where a key is no declared name, or one comes twice.
 #[inline]
-pub(crate) fn entries<'a, 'py>(
+pub(crate) fn visit_entries<'a, 'py>(
     layout: Option<Layout>,
     dict: Borrowed<'a, 'py, PyDict>,
     names: &[Py<PyString>],
@@ -179,7 +179,7 @@ pub(crate) fn entries<'a, 'py>(
     let py = dict.py();
     // Nothing in this loop runs code of Python, nor does `each`.
     let mut entries = Entries::of(dict, layout);
-    if names.len() > MOST_NAMES || entries.len() > names.len() {
+    if names.len() > MAX_NAMES || entries.len() > names.len() {
         return None;
     }
     let mut given = 0_u64;
@@ -190,10 +190,10 @@ pub(crate) fn entries<'a, 'py>(
             // was interned here.
             Some(name) if name.as_ptr() == key => position,
             // SAFETY: an entry that was just found: the dict holds its key.
-            _ => elsewhere(unsafe { Borrowed::from_ptr_or_opt(py, key) }?, names, &find)?,
+            _ => find_place(unsafe { Borrowed::from_ptr_or_opt(py, key) }?, names, &find)?,
         };
         // At most `MOST_NAMES`, so that nothing is cut off.
-        let bit = 1_u64 << (place & (MOST_NAMES - 1));
+        let bit = 1_u64 << (place & (MAX_NAMES - 1));
         if given & bit != 0 {
             return None;
         }
@@ -207,8 +207,8 @@ pub(crate) fn entries<'a, 'py>(
 
 /// The bits of so many places.
 #[inline]
-pub(crate) fn all(places: usize) -> u64 {
-    if places >= MOST_NAMES {
+pub(crate) fn all_bits(places: usize) -> u64 {
+    if places >= MAX_NAMES {
         u64::MAX
     } else {
         (1 << places) - 1
@@ -217,7 +217,7 @@ pub(crate) fn all(places: usize) -> u64 {
 
 /// The place of a name that is not the next one. Of a subclass of `str`, and of a text that is no Unicode, none.
 #[inline(never)]
-fn elsewhere(
+fn find_place(
     key: Borrowed<'_, '_, PyAny>,
     names: &[Py<PyString>],
     find: impl Fn(&str) -> Option<usize>,
@@ -288,7 +288,7 @@ impl Reader<'_> {
         match ty {
             Type::Decimal => {
                 // `quick` says that the scale is within the limits.
-                if let Some((coefficient, scale)) = self.decimals.quick(&object) {
+                if let Some((coefficient, scale)) = self.decimals.read_small(&object) {
                     out.put_small_decimal(coefficient, scale);
                     return true;
                 }
@@ -336,7 +336,7 @@ impl Reader<'_> {
         if length > MAX_ENTRIES {
             return false;
         }
-        let mut items = Fresh::new(length);
+        let mut items = NewValues::new(length);
         for (place, out) in (0..).zip(items.places()) {
             // SAFETY: the list is alive, and as long as it was: nothing in this loop runs code of Python. It holds its
             // items.
@@ -354,9 +354,9 @@ impl Reader<'_> {
         let Ok(dict) = object.cast::<PyDict>() else {
             return false;
         };
-        let mut values = Fresh::new(fields.shapes.len());
+        let mut values = NewValues::new(fields.shapes.len());
         let places = values.places();
-        let given = entries(
+        let given = visit_entries(
             self.layout,
             dict,
             &fields.names,
@@ -370,7 +370,7 @@ impl Reader<'_> {
             return false;
         };
         // What is not given is null, if it may be.
-        let is_whole = given == all(fields.shapes.len())
+        let is_whole = given == all_bits(fields.shapes.len())
             || (fields.shapes.iter().enumerate())
                 .all(|(place, shape)| given & 1 << place != 0 || matches!(shape.parts, Parts::Optional(_)));
         if is_whole {
@@ -399,9 +399,9 @@ pub(crate) fn integer(object: Borrowed<'_, '_, PyAny>) -> Option<i64> {
 }
 
 /// Values in one allocation that nobody else has yet; each is null until it is written.
-struct Fresh(Arc<[Value]>);
+struct NewValues(Arc<[Value]>);
 
-impl Fresh {
+impl NewValues {
     #[inline]
     fn new(length: usize) -> Self {
         let values = Arc::<[Value]>::new_uninit_slice(length);

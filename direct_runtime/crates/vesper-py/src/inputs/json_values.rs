@@ -11,7 +11,7 @@ use vesper_ir::limits::ITEMS;
 use vesper_ir::{Decimal, Json, float};
 
 use crate::inputs::checked_inputs::Sequence;
-use crate::inputs::values::integer_given;
+use crate::inputs::values::read_integer;
 use crate::layout::decimals::decimals;
 
 /// The JSON value that an object is, or the kind of the problem with it; the outer error is Python's own.
@@ -49,7 +49,7 @@ impl Reading {
             return Ok(Some(Json::Boolean(value.is_true())));
         }
         if let Ok(integer) = object.cast::<PyInt>() {
-            return Ok(match integer_given(integer, true)? {
+            return Ok(match read_integer(integer, true)? {
                 Given::Integer(value) => Some(Json::Number(Decimal::from(value))),
                 Given::WideInteger(Some(value)) => Some(Json::Number(value)),
                 _ => self.refuse(ProblemKind::OutOfRange),

@@ -10,7 +10,7 @@ use vesper_interp::inputs::Given;
 use vesper_ir::time::{Civil, DAY, SECOND, split_timestamp};
 
 /// A `datetime` or a `date`; nothing for other objects.
-pub(crate) fn moment_given(object: &Bound<'_, PyAny>) -> PyResult<Option<Given<'static>>> {
+pub(crate) fn read_moment(object: &Bound<'_, PyAny>) -> PyResult<Option<Given<'static>>> {
     // Asked first: every `datetime` is a `date` too.
     if let Ok(moment) = object.cast::<PyDateTime>() {
         let py = object.py();
@@ -34,7 +34,7 @@ pub(crate) fn moment_given(object: &Bound<'_, PyAny>) -> PyResult<Option<Given<'
 }
 
 /// A `timedelta`; nothing for other objects.
-pub(crate) fn length_given(object: &Bound<'_, PyAny>) -> Option<Given<'static>> {
+pub(crate) fn read_duration(object: &Bound<'_, PyAny>) -> Option<Given<'static>> {
     let length = object.cast::<PyDelta>().ok()?;
     Some(Given::Length(microseconds(length)))
 }

@@ -19,7 +19,7 @@ use vesper_ir::{Decimal, Member, Type, Value};
 
 use crate::inputs::json_values::json_object;
 use crate::inputs::shapes::{Parts, Shape};
-use crate::inputs::times::{date_object, duration_object, length_given, moment_given, timestamp_object};
+use crate::inputs::times::{date_object, duration_object, read_duration, read_moment, timestamp_object};
 use crate::layout::decimals::decimals;
 
 /// An integer of more bits has more than 1,000 digits: 10^1000 has 3,322.
@@ -36,14 +36,14 @@ pub(crate) fn to_scalar(
     // What most callers give, without asking what else it could be.
     match (&shape.ty, &shape.parts) {
         (Type::Decimal, _) => {
-            if let Some((coefficient, scale)) = decimals(object.py())?.quick(object) {
+            if let Some((coefficient, scale)) = decimals(object.py())?.read_small(object) {
                 out.set_small_decimal(coefficient, scale);
                 return Ok(Ok(()));
             }
         }
         (Type::Integer, _) => {
             if object.is_exact_instance_of::<PyInt>()
-                && let Given::Integer(value) = integer_given(object.cast::<PyInt>()?, false)?
+                && let Given::Integer(value) = read_integer(object.cast::<PyInt>()?, false)?
             {
                 out.set_integer(value);
                 return Ok(Ok(()));
@@ -83,7 +83,7 @@ pub(crate) fn any_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Resul
     }
     if object.is_instance_of::<PyInt>() {
         let is_wide = matches!(ty, Type::Decimal | Type::Float);
-        return Ok(convert(ty, integer_given(object.cast::<PyInt>()?, is_wide)?));
+        return Ok(convert(ty, read_integer(object.cast::<PyInt>()?, is_wide)?));
     }
     if object.is_instance_of::<PyString>() {
         // Fails only for lone surrogates, which have no UTF-8 form.
@@ -103,8 +103,8 @@ pub(crate) fn any_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Resul
             Some(bytes) => return Ok(convert(ty, Given::Bytes(&bytes))),
             None => Given::Other,
         },
-        Type::Timestamp | Type::Date => moment_given(object)?.unwrap_or(Given::Other),
-        Type::Duration => length_given(object).unwrap_or(Given::Other),
+        Type::Timestamp | Type::Date => read_moment(object)?.unwrap_or(Given::Other),
+        Type::Duration => read_duration(object).unwrap_or(Given::Other),
         _ => Given::Other,
     };
     Ok(convert(ty, given))
@@ -127,7 +127,7 @@ fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<Cow<'a, [u8]>>>
 }
 
 /// An integer; one outside 64 bits with its digits only where they are wanted.
-pub(crate) fn integer_given(integer: &Bound<'_, PyInt>, is_wide: bool) -> PyResult<Given<'static>> {
+pub(crate) fn read_integer(integer: &Bound<'_, PyInt>, is_wide: bool) -> PyResult<Given<'static>> {
     // Reads the digits of the object itself: `__index__` is called only on objects that are no integers.
     if let Ok(value) = integer.extract::<i64>() {
         return Ok(Given::Integer(value));
@@ -175,7 +175,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, shape: &Shape, value: &Value) -> P
         (_, Value::Json(value)) => json_object(py, value)?,
         (Parts::Enum(names), Value::Member(member)) => match names.get(member.0 as usize) {
             Some(name) => name.bind(py).clone().into_any(),
-            None => return Err(mistyped()),
+            None => return Err(type_fault()),
         },
         (Parts::Set(of), Value::Set(members)) => {
             let members = members.iter().map(|member| to_python(py, of, &member));
@@ -195,7 +195,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, shape: &Shape, value: &Value) -> P
         (Parts::Record(fields), Value::Record(values)) => {
             to_dict(py, &fields.names, &fields.shapes, values)?.into_any()
         }
-        _ => return Err(mistyped()),
+        _ => return Err(type_fault()),
     })
 }
 
@@ -215,6 +215,6 @@ pub(crate) fn to_dict<'py>(
 
 /// The verifier lets no value through that is not of its type.
 #[cold]
-fn mistyped() -> PyErr {
+fn type_fault() -> PyErr {
     PyRuntimeError::new_err("engine fault: a value is not of its type")
 }

@@ -15,7 +15,7 @@ use crate::journal::text::{Writer, push_quoted};
 /// A line and its hash.
 type Line<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 /// A line, its hash, and the digest of what it asks for.
-type Asked<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, String);
+type IntentLine<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, String);
 
 /// The line of an entry, and its hash after the hash `before`; None where Python has to write it. `start` is what all
 /// lines begin with, `other` writes parts of the body that are of rarer kinds, `most` is how many bytes a body may have.
@@ -79,7 +79,7 @@ pub fn journal_intent<'py>(
     arguments: &Bound<'py, PyAny>,
     other: &Bound<'py, PyAny>,
     most: usize,
-) -> PyResult<Option<Asked<'py>>> {
+) -> PyResult<Option<IntentLine<'py>>> {
     let py = fixed.py();
     let mut writer = Writer::new(py, other, most)?;
     if !writer.value(arguments, 0)? {

@@ -19,7 +19,7 @@ use vesper_ir::decimal::{MAX_SCALE, ParseDecimalError};
 const VARIABLE: &str = "VESPER_DECIMALS";
 
 /// The digits of one word of a coefficient: words are to the base of 10^19.
-const WORD: u128 = 10_000_000_000_000_000_000;
+const WORD_BASE: u128 = 10_000_000_000_000_000_000;
 
 /// What `_decimal` keeps a number in: `mpd_t` of libmpdec.
 #[repr(C)]
@@ -106,7 +106,7 @@ impl Decimals {
     /// The coefficient and the scale of an object, if it is of exactly the type whose layout is known, and short enough.
     /// They are within the limits of a decimal.
     #[inline]
-    pub(crate) fn quick(&self, object: &Bound<'_, PyAny>) -> Option<(i128, u16)> {
+    pub(crate) fn read_small(&self, object: &Bound<'_, PyAny>) -> Option<(i128, u16)> {
         if self.why_text.is_some() || !self.is_exact(object) {
             return None;
         }
@@ -124,7 +124,7 @@ impl Decimals {
 
     /// The same of a coefficient of 64 bits, which most have.
     #[inline]
-    pub(crate) fn short(&self, object: &Bound<'_, PyAny>) -> Option<(i64, u16)> {
+    pub(crate) fn read_short(&self, object: &Bound<'_, PyAny>) -> Option<(i64, u16)> {
         if self.why_text.is_some() || !self.is_exact(object) {
             return None;
         }
@@ -148,7 +148,7 @@ impl Decimals {
 
     /// True for an exact `Decimal` that `quick` reads whole: it drops the sign of a zero.
     pub(crate) fn is_plain(&self, object: &Bound<'_, PyAny>) -> bool {
-        match self.quick(object) {
+        match self.read_small(object) {
             Some((0, _)) => self.raw(object).is_some_and(|raw| !raw.is_negative),
             found => found.is_some(),
         }
@@ -186,7 +186,9 @@ impl Decimals {
             coefficient: if high == 0 {
                 u128::from(low)
             } else {
-                u128::from(high).wrapping_mul(WORD).wrapping_add(u128::from(low))
+                u128::from(high)
+                    .wrapping_mul(WORD_BASE)
+                    .wrapping_add(u128::from(low))
             },
             exponent,
         })
@@ -197,7 +199,7 @@ impl Decimals {
         &self,
         object: &Bound<'_, PyAny>,
     ) -> PyResult<Option<Result<Decimal, ParseDecimalError>>> {
-        if let Some(number) = self.quick(object)
+        if let Some(number) = self.read_small(object)
             && let Ok(number) = Decimal::new(number.0, number.1)
         {
             return Ok(Some(Ok(number)));
@@ -214,14 +216,14 @@ impl Decimals {
     #[inline]
     pub(crate) fn object<'py>(&self, py: Python<'py>, number: &Decimal) -> PyResult<Bound<'py, PyAny>> {
         match number.as_small() {
-            Some((coefficient, scale)) if self.why_text.is_none() => self.made(py, coefficient, scale),
+            Some((coefficient, scale)) if self.why_text.is_none() => self.make(py, coefficient, scale),
             _ => self.class.bind(py).call1((number.to_string(),)),
         }
     }
 
     /// The same of a coefficient of 64 bits, without running any code of Python; nothing where only Python can make it.
     #[inline]
-    pub(crate) fn short_object<'py>(
+    pub(crate) fn make_short<'py>(
         &self,
         py: Python<'py>,
         coefficient: i64,
@@ -232,7 +234,7 @@ impl Decimals {
         }
         let word = coefficient.unsigned_abs();
         let digits = word.checked_ilog10().unwrap_or(0) + 1;
-        self.of_words(py, coefficient < 0, [word, 0, 0], 1, digits, scale)
+        self.make_from_words(py, coefficient < 0, [word, 0, 0], 1, digits, scale)
             .ok()
     }
 
@@ -240,19 +242,19 @@ impl Decimals {
     ///
     /// INVARIANT: the basic size of a `Decimal` is that of `DecimalObject`.
     #[inline]
-    fn made<'py>(&self, py: Python<'py>, coefficient: i128, scale: u16) -> PyResult<Bound<'py, PyAny>> {
+    fn make<'py>(&self, py: Python<'py>, coefficient: i128, scale: u16) -> PyResult<Bound<'py, PyAny>> {
         let magnitude = coefficient.unsigned_abs();
         let (words, length, digits) = match u64::try_from(magnitude) {
             // Nearly always; to divide 128 bits takes a function.
-            Ok(word) if magnitude < WORD => ([word, 0, 0], 1, word.checked_ilog10().unwrap_or(0) + 1),
+            Ok(word) if magnitude < WORD_BASE => ([word, 0, 0], 1, word.checked_ilog10().unwrap_or(0) + 1),
             _ => long_words(magnitude),
         };
-        self.of_words(py, coefficient < 0, words, length, digits, scale)
+        self.make_from_words(py, coefficient < 0, words, length, digits, scale)
     }
 
     /// The same of the words of its coefficient, of which so many count, and so many digits.
     #[inline]
-    fn of_words<'py>(
+    fn make_from_words<'py>(
         &self,
         py: Python<'py>,
         is_negative: bool,
@@ -289,7 +291,11 @@ impl Decimals {
 #[cold]
 fn long_words(magnitude: u128) -> ([u64; 3], isize, u32) {
     // At most 39 digits, so that three words hold them. Each remainder is less than 2^64.
-    let words = [magnitude % WORD, magnitude / WORD % WORD, magnitude / WORD / WORD];
+    let words = [
+        magnitude % WORD_BASE,
+        magnitude / WORD_BASE % WORD_BASE,
+        magnitude / WORD_BASE / WORD_BASE,
+    ];
     let words = words.map(|word| u64::try_from(word).unwrap_or(u64::MAX));
     let length = match words {
         [_, 0, 0] => 1,
@@ -378,11 +384,11 @@ fn why_text(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
             size_of::<DecimalObject>()
         )));
     }
-    Ok(differs(py, decimals)?.map(|what| format!("the test at import failed: {what}")))
+    Ok(find_difference(py, decimals)?.map(|what| format!("the test at import failed: {what}")))
 }
 
 /// What is otherwise than the layout says; nothing where all is as expected.
-fn differs(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
+fn find_difference(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
     // What is read first: of a number whose words are its own, and lie in it.
     let class = decimals.class.bind(py);
     let is_tracked = py.import("gc")?.getattr("is_tracked")?;
@@ -417,12 +423,12 @@ fn differs(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
         let Some((coefficient, scale)) = number.as_small() else {
             return Ok(Some(format!("{text} is not short")));
         };
-        let made = decimals.made(py, coefficient, scale)?;
+        let made = decimals.make(py, coefficient, scale)?;
         // Plain text, which is what a returned decimal is made of otherwise.
         let expected = class.call1((number.to_string(),))?;
         let is_same = made.get_type().is(class)
             && has_own_words(&made)
-            && spelled(&context, &made)? == spelled(&context, &expected)?
+            && describe(&context, &made)? == describe(&context, &expected)?
             && made.eq(&expected)?
             && is_tracked.call1((&made,))?.eq(is_tracked.call1((&expected,))?)?
             && references(&made) == references(&expected);
@@ -434,7 +440,7 @@ fn differs(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
 }
 
 /// What Python says of a number, and makes of it.
-fn spelled(context: &Bound<'_, PyAny>, number: &Bound<'_, PyAny>) -> PyResult<String> {
+fn describe(context: &Bound<'_, PyAny>, number: &Bound<'_, PyAny>) -> PyResult<String> {
     let parts = number.call_method0("as_tuple")?.repr()?;
     let size = number.call_method0("__sizeof__")?.repr()?;
     let sum = context.call_method1("add", (number, number))?.repr()?;

@@ -53,7 +53,10 @@ impl Entry {
     ///
     /// INVARIANT: since the entries were looked for no code of Python has run.
     #[inline]
-    pub(crate) fn under<'a, 'py>(&'a self, key: &Bound<'py, PyString>) -> Option<Borrowed<'a, 'py, PyAny>> {
+    pub(crate) fn value_under<'a, 'py>(
+        &'a self,
+        key: &Bound<'py, PyString>,
+    ) -> Option<Borrowed<'a, 'py, PyAny>> {
         if self.key != key.as_ptr() {
             return None;
         }
@@ -71,18 +74,18 @@ pub(crate) struct Layout(());
 
 /// Looked up once.
 pub(crate) fn layout(py: Python<'_>) -> PyResult<Option<Layout>> {
-    Ok(known(py)?.as_ref().ok().copied())
+    Ok(cached_layout(py)?.as_ref().ok().copied())
 }
 
-fn known(py: Python<'_>) -> PyResult<&'static Result<Layout, String>> {
+fn cached_layout(py: Python<'_>) -> PyResult<&'static Result<Layout, String>> {
     static LAYOUT: PyOnceLock<Result<Layout, String>> = PyOnceLock::new();
-    LAYOUT.get_or_try_init(py, || found(py))
+    LAYOUT.get_or_try_init(py, || detect_layout(py))
 }
 
 /// How this build goes through dicts: `layout`, or `api: ` and why.
 #[pyfunction]
 pub(crate) fn dict_access(py: Python<'_>) -> PyResult<String> {
-    Ok(match known(py)? {
+    Ok(match cached_layout(py)? {
         Ok(_) => "layout".to_owned(),
         Err(why) => format!("api: {why}"),
     })
@@ -221,7 +224,7 @@ impl<'a, 'py> Entries<'a, 'py> {
 }
 
 /// The layout, or why it is not used on this Python.
-fn found(py: Python<'_>) -> PyResult<Result<Layout, String>> {
+fn detect_layout(py: Python<'_>) -> PyResult<Result<Layout, String>> {
     match std::env::var(VARIABLE) {
         Err(_) => {}
         Ok(choice) if choice == "api" => return Ok(Err(format!("{VARIABLE}=api"))),
@@ -258,14 +261,14 @@ fn found(py: Python<'_>) -> PyResult<Result<Layout, String>> {
             size_of::<DictObject>()
         )));
     }
-    Ok(match differs(py, Layout(()))? {
+    Ok(match find_difference(py, Layout(()))? {
         Some(what) => Err(format!("the test at import failed: {what}")),
         None => Ok(Layout(())),
     })
 }
 
 /// What is otherwise than the layout says; nothing where all is as expected.
-fn differs(py: Python<'_>, layout: Layout) -> PyResult<Option<String>> {
+fn find_difference(py: Python<'_>, layout: Layout) -> PyResult<Option<String>> {
     for length in [0, 1, 5, 6, 11, 200] {
         let dict = PyDict::new(py);
         let names: Vec<Py<PyString>> = (0..length)

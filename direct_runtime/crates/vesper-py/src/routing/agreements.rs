@@ -7,19 +7,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use vesper_interp::Path;
 
 /// Fingerprints that wait. Those beyond are let go, which only understates.
-const MOST_PENDING: usize = 200_000;
-const MOST_PATHS: usize = 10_000;
-const MOST_TIMES: usize = 2_000;
+const MAX_PENDING_FINGERPRINTS: usize = 200_000;
+const MAX_PATHS: usize = 10_000;
+const MAX_TIMES: usize = 2_000;
 /// So many executions of a path that is new are looked at closely.
-const CLOSELY: u32 = 64;
+const MAX_INSPECTED_PER_PATH: u32 = 64;
 /// Of so many executions of a path the fingerprints are the smallest: those are kept for the next definition.
-const KEPT: usize = 256;
+const MAX_KEPT_PER_PATH: usize = 256;
 
 /// For what is hashed already, and for paths, of which there are few.
 #[derive(Default)]
-pub(crate) struct Mix(u64);
+pub(crate) struct PathHasher(u64);
 
-impl Hasher for Mix {
+impl Hasher for PathHasher {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
@@ -45,12 +45,12 @@ impl Hasher for Mix {
     }
 }
 
-pub(crate) type Mixed = BuildHasherDefault<Mix>;
+pub(crate) type PathHashing = BuildHasherDefault<PathHasher>;
 
 /// Agreements on one path.
 #[derive(Default)]
-pub(crate) struct OnPath {
-    pub(crate) fingerprints: HashSet<u64, Mixed>,
+pub(crate) struct PathAgreements {
+    pub(crate) fingerprints: HashSet<u64, PathHashing>,
     pub(crate) compared: u64,
 }
 
@@ -59,27 +59,27 @@ pub(crate) type Times = Vec<(Option<u64>, Option<u64>)>;
 
 /// What was seen, path by path, and what else there is to tell.
 #[derive(Default)]
-pub(crate) struct Gathered {
-    paths: HashMap<Path, Seen, Mixed>,
+pub(crate) struct Agreements {
+    paths: HashMap<Path, PathRecord, PathHashing>,
     /// Of how many paths Python wants some.
     wanted: usize,
     pending: usize,
-    pub(crate) told: Told,
+    pub(crate) findings: Findings,
 }
 
 /// What is known of one path. One place for both, since every agreement is looked up.
 #[derive(Default)]
-struct Seen {
-    agreed: OnPath,
+struct PathRecord {
+    agreed: PathAgreements,
     /// Nothing where there are too many paths.
-    wanted: Option<WantedOnPath>,
+    wanted: Option<WantedExecutions>,
 }
 
 /// What is taken every time that somebody asks.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct Findings {
     /// Empty until it is taken.
-    pub(crate) agreed: Vec<(Path, OnPath)>,
+    pub(crate) agreed: Vec<(Path, PathAgreements)>,
     pub(crate) times: Times,
     /// Comparisons that were admitted and came to nothing.
     pub(crate) lost: u64,
@@ -90,7 +90,7 @@ pub(crate) struct Told {
 
 /// Which agreements Python wants to have itself: it runs them again with all that is on the way, and keeps some.
 #[derive(Default)]
-struct WantedOnPath {
+struct WantedExecutions {
     given: u32,
     /// The smallest fingerprints so far.
     smallest: BTreeSet<u64>,
@@ -98,30 +98,30 @@ struct WantedOnPath {
 
 /// Whether Python may have an agreement.
 #[derive(Clone, Copy)]
-pub(crate) enum Asks {
+pub(crate) enum Demand {
     /// No: it has enough of them already.
     None,
     /// Where it wants this one. `keeps` is false for nodes of which nothing is kept.
     Wanted { keeps: bool },
 }
 
-impl Gathered {
+impl Agreements {
     /// Counts an agreement, unless Python wants it: then this is false.
     #[inline]
-    pub(crate) fn agree(&mut self, path: &Path, fingerprint: u64, asks: Asks) -> bool {
+    pub(crate) fn agree(&mut self, path: &Path, fingerprint: u64, demand: Demand) -> bool {
         let seen = match self.paths.get_mut(path) {
             Some(seen) => seen,
             None => self.paths.entry(path.clone()).or_default(),
         };
-        if let Asks::Wanted { keeps } = asks {
-            if seen.wanted.is_none() && self.wanted < MOST_PATHS {
+        if let Demand::Wanted { keeps } = demand {
+            if seen.wanted.is_none() && self.wanted < MAX_PATHS {
                 self.wanted += 1;
-                seen.wanted = Some(WantedOnPath::default());
+                seen.wanted = Some(WantedExecutions::default());
             }
             if let Some(wanted) = &mut seen.wanted {
                 // One that was counted before was not wanted then, and is not now: the largest of the smallest never grows.
                 // (Whoever asks for none does so until everything is taken, and nothing is counted then.)
-                if wanted.given >= CLOSELY && seen.agreed.fingerprints.contains(&fingerprint) {
+                if wanted.given >= MAX_INSPECTED_PER_PATH && seen.agreed.fingerprints.contains(&fingerprint) {
                     seen.agreed.compared += 1;
                     return true;
                 }
@@ -131,45 +131,45 @@ impl Gathered {
             }
         }
         seen.agreed.compared += 1;
-        if self.pending < MOST_PENDING && seen.agreed.fingerprints.insert(fingerprint) {
+        if self.pending < MAX_PENDING_FINGERPRINTS && seen.agreed.fingerprints.insert(fingerprint) {
             self.pending += 1;
         }
         true
     }
 
     pub(crate) fn time(&mut self, python: Option<u64>, direct: Option<u64>) {
-        if self.told.times.len() < MOST_TIMES {
-            self.told.times.push((python, direct));
+        if self.findings.times.len() < MAX_TIMES {
+            self.findings.times.push((python, direct));
         }
     }
 
     /// What following cost, for so many.
     pub(crate) fn cost(&mut self, nanoseconds: u64, count: u64) {
-        self.told.followed += count;
-        self.told.spent += count * nanoseconds;
+        self.findings.followed += count;
+        self.findings.spent += count * nanoseconds;
     }
 
     /// Takes what was seen since the last time; what Python wants of a path stays as it is.
-    pub(crate) fn take(&mut self) -> Told {
+    pub(crate) fn take(&mut self) -> Findings {
         self.pending = 0;
-        let mut told = std::mem::take(&mut self.told);
+        let mut findings = std::mem::take(&mut self.findings);
         self.paths.retain(|path, seen| {
             let agreed = std::mem::take(&mut seen.agreed);
             if agreed.compared > 0 {
-                told.agreed.push((path.clone(), agreed));
+                findings.agreed.push((path.clone(), agreed));
             }
             seen.wanted.is_some()
         });
-        self.paths.shrink_to(MOST_PATHS);
-        told
+        self.paths.shrink_to(MAX_PATHS);
+        findings
     }
 }
 
-impl WantedOnPath {
+impl WantedExecutions {
     fn wants(&mut self, fingerprint: u64, keeps: bool) -> bool {
-        let mut is_wanted = self.given < CLOSELY;
+        let mut is_wanted = self.given < MAX_INSPECTED_PER_PATH;
         if keeps {
-            let is_full = self.smallest.len() >= KEPT;
+            let is_full = self.smallest.len() >= MAX_KEPT_PER_PATH;
             let fits = !is_full || self.smallest.last().is_some_and(|most| fingerprint < *most);
             if fits && self.smallest.insert(fingerprint) {
                 is_wanted = true;

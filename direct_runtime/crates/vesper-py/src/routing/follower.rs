@@ -12,10 +12,10 @@ use vesper_interp::{FingerprintKey, Limits, Outcome, Path};
 use vesper_ir::Value;
 
 use crate::calls::program::Program;
-use crate::routing::agreements::{Asks, Gathered, Told, lock};
+use crate::routing::agreements::{Agreements, Demand, Findings, lock};
 use crate::routing::inflight_counters::Flight;
 use crate::routing::output_comparison::{are_same, bytes_of};
-use crate::routing::route::{IS_CHECKED, LOOKED_AT};
+use crate::routing::route::{INSPECTION_INTERVAL, RECHECK_INTERVAL};
 
 /// One execution of generated Python that returned.
 #[derive(Clone)]
@@ -51,20 +51,20 @@ impl Job {
 }
 
 /// What Python should see itself.
-pub(crate) struct Handed {
+pub(crate) struct HandedRun {
     pub(crate) job: Job,
     /// True where it agreed, and was drawn to be looked at closely.
     pub(crate) is_chosen: bool,
     /// How the engine broke, where it did.
-    pub(crate) broke: Option<String>,
+    pub(crate) fault: Option<String>,
 }
 
 /// So many wake the thread; fewer wait until somebody asks what was found, which happens several times a second. To wake
 /// it for each costs its caller a call of the system, and on a busy machine its turn.
-const WAKES: usize = 16;
+const WAKE_THRESHOLD: usize = 16;
 
 /// What waits in all threads of this process, in bytes.
-static WAITING: AtomicUsize = AtomicUsize::new(0);
+static QUEUED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Default)]
 struct Queue {
@@ -74,9 +74,9 @@ struct Queue {
 }
 
 #[derive(Default)]
-struct Found {
-    gathered: Gathered,
-    handed: Vec<Handed>,
+struct FollowerState {
+    agreements: Agreements,
+    handed: Vec<HandedRun>,
     /// How many agreed.
     count: u64,
 }
@@ -85,12 +85,12 @@ pub(crate) struct Follower {
     program: Py<Program>,
     flight: Py<Flight>,
     limits: Limits,
-    most_bytes: usize,
+    max_bytes: usize,
     keeps: bool,
     queue: Mutex<Queue>,
     /// Something was put there, or there is nothing any more.
     changed: Condvar,
-    found: Mutex<Found>,
+    found: Mutex<FollowerState>,
 }
 
 impl Follower {
@@ -99,7 +99,7 @@ impl Follower {
         program: Py<Program>,
         flight: Py<Flight>,
         deadline: Duration,
-        most_bytes: usize,
+        max_bytes: usize,
         keeps: bool,
     ) -> std::io::Result<Arc<Self>> {
         let follower = Arc::new(Self {
@@ -109,7 +109,7 @@ impl Follower {
                 time: Some(deadline),
                 ..Limits::default()
             },
-            most_bytes,
+            max_bytes,
             keeps,
             queue: Mutex::default(),
             changed: Condvar::new(),
@@ -125,28 +125,28 @@ impl Follower {
     /// Takes one; where there is no room for it, or nobody follows any more, it is lost.
     pub(crate) fn put(&self, job: Job) {
         let bytes = job.bytes;
-        let waits = WAITING.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let waits = QUEUED_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let mut queue = lock(&self.queue);
-        if waits > self.most_bytes || queue.is_closed {
+        if waits > self.max_bytes || queue.is_closed {
             drop(queue);
-            WAITING.fetch_sub(bytes, Ordering::Relaxed);
-            lock(&self.found).gathered.told.lost += 1;
+            QUEUED_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+            lock(&self.found).agreements.findings.lost += 1;
             return;
         }
         queue.jobs.push_back(job);
-        if queue.jobs.len() >= WAKES {
+        if queue.jobs.len() >= WAKE_THRESHOLD {
             self.changed.notify_all();
         }
     }
 
     /// Takes what was found.
-    pub(crate) fn drain(&self) -> (Told, Vec<Handed>) {
+    pub(crate) fn drain(&self) -> (Findings, Vec<HandedRun>) {
         self.changed.notify_all();
         let mut found = lock(&self.found);
         let handed = std::mem::take(&mut found.handed);
         let bytes: usize = handed.iter().map(|each| each.job.bytes).sum();
-        WAITING.fetch_sub(bytes, Ordering::Relaxed);
-        (found.gathered.take(), handed)
+        QUEUED_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+        (found.agreements.take(), handed)
     }
 
     /// Waits until everything was followed; false where that took too long.
@@ -167,8 +167,8 @@ impl Follower {
             std::mem::take(&mut queue.jobs)
         };
         let bytes: usize = left.iter().map(|job| job.bytes).sum();
-        WAITING.fetch_sub(bytes, Ordering::Relaxed);
-        lock(&self.found).gathered.told.lost += left.len() as u64;
+        QUEUED_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+        lock(&self.found).agreements.findings.lost += left.len() as u64;
     }
 
     fn work(&self) {
@@ -199,36 +199,38 @@ impl Follower {
         let ran = self.run(job.inputs, job.now.clone(), &job.key);
         let took = nanoseconds(begun);
         let job = Job { inputs: kept, ..job };
-        let mut broke = None;
+        let mut fault = None;
         let mut agreed = None;
         match ran {
             Ok((Outcome::Returned(values), path, fingerprint)) if are_same(&values, &job.outputs) => {
-                if !fingerprint.is_multiple_of(IS_CHECKED) || self.is_same_again(&job, &path, fingerprint) {
+                if !fingerprint.is_multiple_of(RECHECK_INTERVAL)
+                    || self.is_same_again(&job, &path, fingerprint)
+                {
                     agreed = Some((path, fingerprint));
                 }
             }
-            Ok((Outcome::Fault(what), ..)) => broke = Some(what.to_owned()),
+            Ok((Outcome::Fault(what), ..)) => fault = Some(what.to_owned()),
             Ok(_) => {}
-            Err(what) => broke = Some(what),
+            Err(what) => fault = Some(what),
         }
         let spent = nanoseconds(begun);
         let mut found = lock(&self.found);
-        found.gathered.cost(spent, 1);
+        found.agreements.cost(spent, 1);
         let mut is_chosen = false;
         if let Some((path, fingerprint)) = agreed {
             found.count += 1;
-            is_chosen = mixed(fingerprint, found.count).is_multiple_of(LOOKED_AT);
-            let asks = Asks::Wanted { keeps: self.keeps };
-            if !is_chosen && found.gathered.agree(&path, fingerprint, asks) {
-                found.gathered.time(job.python, Some(took));
-                WAITING.fetch_sub(job.bytes, Ordering::Relaxed);
+            is_chosen = mix_count(fingerprint, found.count).is_multiple_of(INSPECTION_INTERVAL);
+            let demand = Demand::Wanted { keeps: self.keeps };
+            if !is_chosen && found.agreements.agree(&path, fingerprint, demand) {
+                found.agreements.time(job.python, Some(took));
+                QUEUED_BYTES.fetch_sub(job.bytes, Ordering::Relaxed);
                 return;
             }
         }
-        found.handed.push(Handed {
+        found.handed.push(HandedRun {
             job,
             is_chosen,
-            broke,
+            fault,
         });
     }
 
@@ -261,13 +263,13 @@ impl Follower {
 
 /// In the child of a fork nothing waits.
 pub(crate) fn after_fork() {
-    WAITING.store(0, Ordering::Relaxed);
+    QUEUED_BYTES.store(0, Ordering::Relaxed);
 }
 
 /// A number for a coin that is thrown for one execution of many with the same fingerprint.
-fn mixed(fingerprint: u64, count: u64) -> u64 {
-    let mixed = (fingerprint ^ count.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed ^ (mixed >> 29)
+fn mix_count(fingerprint: u64, count: u64) -> u64 {
+    let mix_count = (fingerprint ^ count.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mix_count ^ (mix_count >> 29)
 }
 
 pub(crate) fn nanoseconds(since: Instant) -> u64 {

@@ -23,7 +23,7 @@ impl Flight {
     #[new]
     #[pyo3(signature = (counters, at, /))]
     fn new(counters: &Bound<'_, PyAny>, at: usize) -> PyResult<Self> {
-        let (buffer, counters) = found(counters, at)?;
+        let (buffer, counters) = locate(counters, at)?;
         Ok(Self {
             counters: AtomicPtr::new(counters),
             buffer: Mutex::new(buffer),
@@ -34,7 +34,7 @@ impl Flight {
     /// is.
     #[pyo3(signature = (counters, at, /))]
     fn bind(&self, counters: &Bound<'_, PyAny>, at: usize) -> PyResult<()> {
-        let (buffer, counters) = found(counters, at)?;
+        let (buffer, counters) = locate(counters, at)?;
         self.counters.store(counters, Ordering::Relaxed);
         // Not under the lock: letting go of a buffer may run Python.
         let last = std::mem::replace(&mut *lock(&self.buffer), buffer);
@@ -44,13 +44,13 @@ impl Flight {
 
     /// An execution begins.
     #[pyo3(name = "enter")]
-    fn entered(&self) {
+    fn count_entry(&self) {
         self.enter();
     }
 
     /// It has ended.
     #[pyo3(name = "leave")]
-    fn left(&self) {
+    fn count_exit(&self) {
         self.leave();
     }
 }
@@ -76,7 +76,7 @@ impl Flight {
     }
 }
 
-fn found(counters: &Bound<'_, PyAny>, at: usize) -> PyResult<(PyBuffer<u64>, *mut u64)> {
+fn locate(counters: &Bound<'_, PyAny>, at: usize) -> PyResult<(PyBuffer<u64>, *mut u64)> {
     let buffer = PyBuffer::<u64>::get(counters)?;
     let all = buffer.as_slice_ptr().filter(|_| !buffer.readonly());
     match (all, at.checked_add(2)) {

@@ -14,7 +14,7 @@ use vesper_interp::words::{Word, Words};
 use vesper_ir::{Type, Value};
 
 use crate::calls::frameless_call::text;
-use crate::calls::outcome::Named;
+use crate::calls::outcome::NamedShapes;
 use crate::inputs::checked_inputs::Conversion;
 use crate::inputs::dict_fields::gather;
 use crate::inputs::fast_inputs::integer;
@@ -23,7 +23,10 @@ use crate::layout::decimals::{Decimals, decimals};
 use crate::layout::dicts::Layout;
 
 /// The outputs in declared order; nothing where they are not exactly what they should be.
-pub(crate) fn exact_outputs(named: &Named, object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Value>>> {
+pub(crate) fn read_exact_outputs(
+    named: &NamedShapes,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<Option<Vec<Value>>> {
     let Some(dict) = exact_dict(object) else {
         return Ok(None);
     };
@@ -55,7 +58,11 @@ pub(crate) fn exact_outputs(named: &Named, object: &Bound<'_, PyAny>) -> PyResul
 
 /// Whether the outputs of generated Python are these values: `exact_outputs` and `are_same` in one, without copies of what
 /// most nodes give.
-pub(crate) fn are_outputs(named: &Named, values: &[Value], object: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn are_outputs(
+    named: &NamedShapes,
+    values: &[Value],
+    object: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
     let Some(dict) = exact_dict(object) else {
         return Ok(false);
     };
@@ -76,7 +83,7 @@ pub(crate) fn are_outputs(named: &Named, values: &[Value], object: &Bound<'_, Py
 /// The same for a run without a frame, whose outputs are in words; nothing where that is not looked at here. Runs no code of
 /// Python: the texts of the words are borrowed.
 pub(crate) fn are_words(
-    named: &Named,
+    named: &NamedShapes,
     (layout, decimals): (Layout, &Decimals),
     words: &Words<'_>,
     object: &Bound<'_, PyAny>,
@@ -89,7 +96,7 @@ pub(crate) fn are_words(
     }
     let each = entries.iter().zip(&named.names).zip(&named.shapes).zip(outputs);
     for (((entry, name), shape), (form, at)) in each {
-        let object = entry.under(name.bind(object.py()))?;
+        let object = entry.value_under(name.bind(object.py()))?;
         if !is_word(shape, words.result(*form, *at)?, &object, decimals)? {
             return Some(false);
         }
@@ -101,7 +108,7 @@ pub(crate) fn are_words(
 fn is_word(shape: &Shape, word: Word<'_>, object: &Bound<'_, PyAny>, decimals: &Decimals) -> Option<bool> {
     let is_text = |expected: &str| text(object.as_borrowed()).is_some_and(|given| given == expected);
     Some(match (word, &shape.parts) {
-        (Word::Decimal(coefficient, scale), _) => match decimals.short(object) {
+        (Word::Decimal(coefficient, scale), _) => match decimals.read_short(object) {
             // The sign of a zero is not in the number.
             Some((0, _)) if !decimals.is_plain(object) => false,
             given => given? == (coefficient, scale),
@@ -152,7 +159,7 @@ fn is_object(shape: &Shape, value: &Value, object: &Bound<'_, PyAny>) -> PyResul
         }
         (_, Value::Decimal(value)) if value.as_small().is_some() => {
             let decimals = decimals(object.py())?;
-            decimals.is_plain(object) && decimals.quick(object) == value.as_small()
+            decimals.is_plain(object) && decimals.read_small(object) == value.as_small()
         }
         (_, Value::Float(value)) => {
             object.is_exact_instance_of::<PyFloat>() && {

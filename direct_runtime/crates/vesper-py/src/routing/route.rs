@@ -16,11 +16,11 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use vesper_interp::{FingerprintKey, Limits, Path};
 use vesper_ir::Type;
 
-use crate::calls::frame_pool::Shared;
+use crate::calls::frame_pool::GilCell;
 use crate::calls::program::{Program, fingerprint_key};
 use crate::inputs::values::to_python;
-use crate::routing::agreements::{Gathered, Mixed, lock};
-use crate::routing::follower::{self, Follower, Handed};
+use crate::routing::agreements::{Agreements, PathHashing, lock};
+use crate::routing::follower::{self, Follower, HandedRun};
 use crate::routing::inflight_counters::Flight;
 use crate::watch::WATCH;
 
@@ -32,17 +32,17 @@ mod serve;
 mod shadow_run;
 
 /// One in so many agreements is run again, to see whether the engine agrees with itself.
-pub(crate) const IS_CHECKED: u64 = 50;
+pub(crate) const RECHECK_INTERVAL: u64 = 50;
 /// One in so many agreements is looked at closely.
-pub(crate) const LOOKED_AT: u64 = 200;
+pub(crate) const INSPECTION_INTERVAL: u64 = 200;
 /// The times of one in so many are kept.
-const TIMED: u64 = 16;
+const TIMING_INTERVAL: u64 = 16;
 /// So many executions wait at most for Python to look at them, in the threads of callers.
-const MOST_HANDED: usize = 64;
+const MAX_HANDED: usize = 64;
 /// So many are all timed where a second one was long soon after the first.
-const WATCHFUL: u64 = 1_000;
+const TIMED_AFTER_SLOW: u64 = 1_000;
 /// Nanoseconds: a node that takes longer is followed in a thread of its own.
-const SHORT: u64 = 50_000;
+const MAX_INLINE_NANOSECONDS: u64 = 50_000;
 
 const PYTHON_ONLY: u8 = 0;
 const SHADOW_DIRECT: u8 = 1;
@@ -90,32 +90,32 @@ pub(crate) struct Route {
     admission: AtomicU64,
     /// The key of fingerprints, in two halves.
     key: [AtomicU64; 2],
-    known: Mutex<Known>,
+    trusted_paths: Mutex<TrustedPaths>,
     /// Words of paths that are trusted and were seen lately, each at its place, and which places hold one.
-    lately: [AtomicU64; 8],
-    are_held: AtomicU8,
+    recent_paths: [AtomicU64; 8],
+    recent_bits: AtomicU8,
     /// Where the coins are.
-    drawn: AtomicU64,
+    random_state: AtomicU64,
 
     served: [[AtomicU64; 2]; MODES],
     /// How many are still to be timed, each of them.
-    watchful: AtomicU64,
+    timings_left: AtomicU64,
     /// For how many a coin of admission was drawn.
-    asked: AtomicU64,
-    own: Shared<Own>,
+    admission_draws: AtomicU64,
+    findings: GilCell<CallerFindings>,
     follower: Mutex<Option<Arc<Follower>>>,
     /// Whose numbers these are.
     process: AtomicU32,
 }
 
 /// What is known of paths: which may be served uncompared.
-enum Known {
+enum TrustedPaths {
     All,
     /// The words of paths that returned.
-    These(HashSet<Box<[u64]>, Mixed>),
+    These(HashSet<Box<[u64]>, PathHashing>),
 }
 
-impl Known {
+impl TrustedPaths {
     #[inline]
     fn trusts(&self, path: &Path) -> bool {
         match self {
@@ -127,9 +127,9 @@ impl Known {
 
 /// What was seen in the threads of callers.
 #[derive(Default)]
-struct Own {
-    gathered: Gathered,
-    handed: Vec<Handed>,
+struct CallerFindings {
+    agreements: Agreements,
+    handed: Vec<HandedRun>,
 }
 
 /// Counts with the global lock: nobody else does at the same time.
@@ -138,7 +138,7 @@ fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
-fn taken(counter: &AtomicU64) -> u64 {
+fn take_count(counter: &AtomicU64) -> u64 {
     counter.swap(0, Ordering::Relaxed)
 }
 
@@ -178,14 +178,14 @@ impl Route {
             sample: AtomicU64::new(u64::MAX),
             admission: AtomicU64::new(u64::MAX),
             key: Default::default(),
-            known: Mutex::new(Known::These(HashSet::default())),
-            lately: Default::default(),
-            are_held: AtomicU8::new(0),
-            drawn: AtomicU64::new(seed(py)?),
+            trusted_paths: Mutex::new(TrustedPaths::These(HashSet::default())),
+            recent_paths: Default::default(),
+            recent_bits: AtomicU8::new(0),
+            random_state: AtomicU64::new(seed(py)?),
             served: Default::default(),
-            watchful: AtomicU64::new(1),
-            asked: AtomicU64::new(0),
-            own: Shared::new(py)?,
+            timings_left: AtomicU64::new(1),
+            admission_draws: AtomicU64::new(0),
+            findings: GilCell::new(py)?,
             follower: Mutex::default(),
             process: AtomicU32::new(std::process::id()),
         })
@@ -207,7 +207,7 @@ impl Route {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.serve(
             py,
-            serve::Asked {
+            serve::Invocation {
                 inputs,
                 now: Some(now),
             },
@@ -223,8 +223,8 @@ impl Route {
             return Err(PyValueError::new_err("there is no mode of this number"));
         }
         let words = |path: &Vec<u8>| path.chunks_exact(8).map(word).collect::<Box<[u64]>>();
-        let known = trusted.map_or(Known::All, |paths| {
-            Known::These(paths.iter().map(words).collect())
+        let known = trusted.map_or(TrustedPaths::All, |paths| {
+            TrustedPaths::These(paths.iter().map(words).collect())
         });
         let mode = if key.is_empty() { PYTHON_ONLY } else { mode };
         let key = if key.is_empty() {
@@ -236,10 +236,10 @@ impl Route {
         for (half, bytes) in self.key.iter().zip([low, high]) {
             half.store(word(bytes), Ordering::Relaxed);
         }
-        let last = std::mem::replace(&mut *lock(&self.known), known);
+        let last = std::mem::replace(&mut *lock(&self.trusted_paths), known);
         drop(last);
-        self.are_held.store(0, Ordering::Relaxed);
-        self.sample.store(below(sample), Ordering::Relaxed);
+        self.recent_bits.store(0, Ordering::Relaxed);
+        self.sample.store(draw_limit(sample), Ordering::Relaxed);
         self.mode.store(mode, Ordering::Relaxed);
         Ok(())
     }
@@ -247,7 +247,7 @@ impl Route {
     /// The chance with which a request is followed.
     #[pyo3(signature = (chance, /))]
     fn admit(&self, chance: f64) {
-        self.admission.store(below(chance), Ordering::Relaxed);
+        self.admission.store(draw_limit(chance), Ordering::Relaxed);
     }
 
     /// Takes what was seen since the last time.
@@ -255,31 +255,31 @@ impl Route {
         if self.process.load(Ordering::Relaxed) != std::process::id() {
             self.after_fork(py)?;
         }
-        let taken_out = |own: &mut Own| (own.gathered.take(), std::mem::take(&mut own.handed));
-        let (own, mut handed) = self.own.with(py, taken_out);
+        let taken_out = |own: &mut CallerFindings| (own.agreements.take(), std::mem::take(&mut own.handed));
+        let (own, mut handed) = self.findings.with(py, taken_out);
         let follower = lock(&self.follower).clone();
         let (other, others) = follower.map(|each| each.drain()).unwrap_or_default();
         handed.extend(others);
         let served: Vec<Vec<u64>> = (self.served.iter())
-            .map(|engines| engines.iter().map(taken).collect())
+            .map(|engines| engines.iter().map(take_count).collect())
             .collect();
         let agreed = PyList::empty(py);
         let times = PyList::empty(py);
-        for told in [&own, &other] {
-            for (path, found) in &told.agreed {
+        for findings in [&own, &other] {
+            for (path, found) in &findings.agreed {
                 let fingerprints = PyList::new(py, &found.fingerprints)?;
                 agreed.append((PyBytes::new(py, &path.bytes()), fingerprints, found.compared))?;
             }
-            for (python, direct) in &told.times {
+            for (python, direct) in &findings.times {
                 times.append((python, direct))?;
             }
         }
         let shown = PyList::empty(py);
         for each in handed {
-            if let Err(why) = self.shown_of(py, &each).and_then(|item| shown.append(item)) {
+            if let Err(why) = self.handed_object(py, &each).and_then(|item| shown.append(item)) {
                 // There was no memory for it: it may be a difference, and stays for the next time.
                 why.write_unraisable(py, None);
-                self.own.with(py, |own| own.handed.push(each));
+                self.findings.with(py, |own| own.handed.push(each));
             }
         }
         (
@@ -287,7 +287,7 @@ impl Route {
             times,
             served,
             own.lost + other.lost,
-            taken(&self.asked),
+            take_count(&self.admission_draws),
             own.followed + other.followed,
             own.spent + other.spent,
             shown,
@@ -313,12 +313,12 @@ impl Route {
     /// The child of a fork has seen nothing yet, and has no threads.
     fn after_fork(&self, py: Python<'_>) -> PyResult<()> {
         self.process.store(std::process::id(), Ordering::Relaxed);
-        self.drawn.store(seed(py)?, Ordering::Relaxed);
+        self.random_state.store(seed(py)?, Ordering::Relaxed);
         follower::after_fork();
-        drop(self.own.with(py, std::mem::take));
-        taken(&self.asked);
+        drop(self.findings.with(py, std::mem::take));
+        take_count(&self.admission_draws);
         self.served.iter().flatten().for_each(|each| {
-            taken(each);
+            take_count(each);
         });
         // Its thread may have been anywhere when the process forked, with a lock in its hand: it is left as it is.
         std::mem::forget(lock(&self.follower).take());
@@ -348,52 +348,52 @@ impl Route {
     #[inline]
     fn draw(&self) -> u64 {
         let state = self
-            .drawn
+            .random_state
             .load(Ordering::Relaxed)
             .wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.drawn.store(state, Ordering::Relaxed);
-        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.random_state.store(state, Ordering::Relaxed);
+        let mut mix_count = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mix_count = (mix_count ^ (mix_count >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mix_count ^ (mix_count >> 31)
     }
 
     /// Whether an answer on this path may leave uncompared.
     #[inline]
     fn trusts(&self, path: &Path) -> bool {
         let &[word] = path.words() else {
-            return lock(&self.known).trusts(path);
+            return lock(&self.trusted_paths).trusts(path);
         };
         let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize;
-        let (held, bit) = (self.are_held.load(Ordering::Relaxed), 1 << place);
-        let Some(lately) = self.lately.get(place) else {
+        let (held, bit) = (self.recent_bits.load(Ordering::Relaxed), 1 << place);
+        let Some(recent_paths) = self.recent_paths.get(place) else {
             return false;
         };
-        if held & bit != 0 && lately.load(Ordering::Relaxed) == word {
+        if held & bit != 0 && recent_paths.load(Ordering::Relaxed) == word {
             return true;
         }
-        let is_trusted = lock(&self.known).trusts(path);
+        let is_trusted = lock(&self.trusted_paths).trusts(path);
         if is_trusted {
-            lately.store(word, Ordering::Relaxed);
-            self.are_held.store(held | bit, Ordering::Relaxed);
+            recent_paths.store(word, Ordering::Relaxed);
+            self.recent_bits.store(held | bit, Ordering::Relaxed);
         }
         is_trusted
     }
 
     /// An execution for Python to look at, as `way_in.py` takes it.
-    fn shown_of<'py>(&self, py: Python<'py>, handed: &Handed) -> PyResult<Bound<'py, PyTuple>> {
-        let Handed {
+    fn handed_object<'py>(&self, py: Python<'py>, handed: &HandedRun) -> PyResult<Bound<'py, PyTuple>> {
+        let HandedRun {
             job,
             is_chosen,
-            broke,
+            fault,
         } = handed;
         let program = self.program.get();
-        let inputs = program.shown_inputs(py, &job.inputs)?;
-        let outputs = program.shown().returned(py, &job.outputs)?;
+        let inputs = program.inputs_object(py, &job.inputs)?;
+        let outputs = program.presenter().outputs_dict(py, &job.outputs)?;
         let now = match &job.now {
             Some(now) => Some(to_python(py, &program.shapes().of(py, &Type::Timestamp), now)?),
             None => None,
         };
-        (inputs, outputs, job.python, is_chosen, broke.as_deref(), now).into_pyobject(py)
+        (inputs, outputs, job.python, is_chosen, fault.as_deref(), now).into_pyobject(py)
     }
 
     fn key(&self) -> FingerprintKey {
@@ -403,7 +403,7 @@ impl Route {
     }
 
     #[inline]
-    fn served(&self, mode: u8, is_direct: bool) {
+    fn count_served(&self, mode: u8, is_direct: bool) {
         let engines = self.served.get(usize::from(mode));
         if let Some(counter) = engines.and_then(|engines| engines.get(usize::from(is_direct))) {
             count(counter);
@@ -430,7 +430,7 @@ fn seed(py: Python<'_>) -> PyResult<u64> {
     clippy::cast_sign_loss,
     reason = "shares are between 0 and 1, and a cast of more saturates"
 )]
-fn below(share: f64) -> u64 {
+fn draw_limit(share: f64) -> u64 {
     (share * 18_446_744_073_709_551_616.0) as u64
 }
 

@@ -9,7 +9,7 @@ use vesper_interp::words::{Form, Pace, Row, RowShape, Word, Words};
 use vesper_ir::limits::ITEMS;
 use vesper_ir::{Member, Type};
 
-use crate::inputs::fast_inputs::{all, entries, integer};
+use crate::inputs::fast_inputs::{all_bits, integer, visit_entries};
 use crate::inputs::shapes::{Fields, Parts, Shape};
 use crate::layout::decimals::Decimals;
 use crate::layout::dicts::{Entry, Layout};
@@ -62,7 +62,7 @@ impl Reader<'_> {
         sink: &mut impl Sink<'a>,
     ) -> bool {
         match form {
-            Form::Decimal => match self.decimals.short(&object) {
+            Form::Decimal => match self.decimals.read_short(&object) {
                 Some((coefficient, scale)) => sink.put(place, Word::Decimal(coefficient, scale)),
                 None => integer(object).is_some_and(|value| sink.put(place, Word::Decimal(value, 0))),
             },
@@ -154,7 +154,7 @@ impl Reader<'_> {
     ) -> InOrder {
         let entries = entries.iter().zip(&fields.names).zip(&forms.fields).enumerate();
         for (place, ((entry, name), (form, _))) in entries {
-            let Some(object) = entry.under(name.bind(py)) else {
+            let Some(object) = entry.value_under(name.bind(py)) else {
                 return InOrder::Otherwise;
             };
             let shape = || fields.shapes.get(place).map(|shape| &**shape);
@@ -175,7 +175,7 @@ impl Reader<'_> {
         fields: &'a Fields,
         row: &mut Row<'_, 'a>,
     ) -> bool {
-        let given = entries(
+        let given = visit_entries(
             self.layout,
             record,
             &fields.names,
@@ -188,7 +188,7 @@ impl Reader<'_> {
                 None => false,
             },
         );
-        given == Some(all(fields.names.len()))
+        given == Some(all_bits(fields.names.len()))
     }
 }
 

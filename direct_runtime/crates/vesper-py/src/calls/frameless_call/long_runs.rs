@@ -16,58 +16,58 @@ use vesper_interp::json::Worded;
 use vesper_interp::words::{Ended, Words};
 use vesper_ir::limits::{FUEL, ITEMS};
 
-use super::{MOST_FUEL, Ran, Run, written};
+use super::{FramelessForm, MAX_FUEL, RunResult, write_answer};
 
 /// Runs over more rows let go of the lock. To get it back may take as long as Python lets a thread have it, some
 /// milliseconds where others are busy: shorter ones are better over by then.
-const FEW_ROWS: usize = 4_096;
+const MAX_SHORT_ROWS: usize = 4_096;
 /// Longer texts of JSON are read without it.
-pub(super) const TEXT: usize = 1 << 16;
+pub(super) const MAX_SHORT_TEXT_BYTES: usize = 1 << 16;
 
 #[inline]
 pub(super) fn is_long(rows: usize) -> bool {
-    rows > FEW_ROWS
+    rows > MAX_SHORT_ROWS
 }
 
-impl Run<'_> {
+impl FramelessForm<'_> {
     /// Runs on words that were just read, without the lock, and shows them to `look` with it.
     #[inline(never)]
-    pub(super) fn long<T>(
+    pub(super) fn run_long<T>(
         &self,
         py: Python<'_>,
         words: Words<'_>,
         rows: usize,
-        look: impl FnOnce(&Words<'_>) -> Option<T>,
+        inspect: impl FnOnce(&Words<'_>) -> Option<T>,
     ) -> Option<T> {
         let mut copies = String::new();
         let mut own = words.with_own_texts(&mut copies);
-        let ended = py.detach(|| self.timed(&mut own, rows));
-        (ended == Ended::Done).then(|| look(&own)).flatten()
+        let ended = py.detach(|| self.run_timed(&mut own, rows));
+        (ended == Ended::Done).then(|| inspect(&own)).flatten()
     }
 
     /// All of a call with a long text, without the lock; how many rows it has, if it was read, and what came of it.
     #[inline(never)]
-    pub(super) fn long_text<'a>(
+    pub(super) fn run_long_text<'a>(
         &self,
         py: Python<'_>,
         json: &'a Worded,
         text: &'a [u8],
         words: &mut Words<'a>,
         answer: &mut Vec<u8>,
-    ) -> (Option<usize>, Ran<()>) {
+    ) -> (Option<usize>, RunResult<()>) {
         py.detach(|| {
             let rows = json.read(text, words, ITEMS);
             let ended = match rows {
                 None => Ended::GaveUp,
-                Some(rows) if !is_long(rows) => self.express.run(words, MOST_FUEL),
-                Some(rows) if self.pace.allows(rows) => self.timed(words, rows),
-                Some(_) => return (rows, Ran::TooLong),
+                Some(rows) if !is_long(rows) => self.express.run(words, MAX_FUEL),
+                Some(rows) if self.pace.allows(rows) => self.run_timed(words, rows),
+                Some(_) => return (rows, RunResult::TooLong),
             };
-            (rows, written(json, ended, words, answer))
+            (rows, write_answer(json, ended, words, answer))
         })
     }
 
-    fn timed(&self, words: &mut Words<'_>, rows: usize) -> Ended {
+    fn run_timed(&self, words: &mut Words<'_>, rows: usize) -> Ended {
         let begun = Instant::now();
         let ended = self.express.run(words, FUEL);
         self.pace.took(rows, begun.elapsed(), ended == Ended::Done);

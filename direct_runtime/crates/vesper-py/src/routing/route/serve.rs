@@ -12,12 +12,12 @@ use super::shadow_run::Counted;
 use super::{DIRECT_ONLY, DUAL_VERIFY, PYTHON_ONLY, Plan, Route, SHADOW_DIRECT, limits};
 use crate::calls::fast_entry::Definition;
 use crate::calls::program::as_dict;
-use crate::watch::watched_within;
+use crate::watch::run_watched_within;
 use std::sync::atomic::Ordering;
 
 /// What a caller gives.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a, 'py> {
+pub(super) struct Invocation<'a, 'py> {
     pub(super) inputs: &'a Bound<'py, PyAny>,
     /// Of a node that needs the time of its start.
     pub(super) now: Option<&'a Bound<'py, PyAny>>,
@@ -25,7 +25,7 @@ pub(super) struct Asked<'a, 'py> {
 
 /// What was drawn for a request.
 #[derive(Clone, Copy)]
-pub(super) enum Lot {
+pub(super) enum Choice {
     /// Python alone.
     Python,
     /// The direct engine, as far as it is trusted.
@@ -40,45 +40,49 @@ pub(super) enum Lot {
 pub(super) struct Raised;
 
 /// What came of a run without a frame: the outputs, or nothing and nothing was done; the error is what it panicked with.
-type Shortly<'py> = Result<Option<Bound<'py, PyDict>>, String>;
+type FramelessRun<'py> = Result<Option<Bound<'py, PyDict>>, String>;
 
 impl Route {
     #[inline]
-    pub(super) fn lot(&self, mode: u8) -> Lot {
+    pub(super) fn choose(&self, mode: u8) -> Choice {
         match mode {
-            PYTHON_ONLY => Lot::Python,
-            DIRECT_ONLY if self.draw() >= self.sample.load(Ordering::Relaxed) => Lot::Direct,
+            PYTHON_ONLY => Choice::Python,
+            DIRECT_ONLY if self.draw() >= self.sample.load(Ordering::Relaxed) => Choice::Direct,
             // No coin for the sample: it is all that guards answers which nobody compares, and a flood of another node,
             // which is only watched, must not thin it out.
-            DIRECT_ONLY => Lot::Followed,
+            DIRECT_ONLY => Choice::Followed,
             SHADOW_DIRECT | DUAL_VERIFY => {
-                super::count(&self.asked);
+                super::count(&self.admission_draws);
                 let admission = self.admission.load(Ordering::Relaxed);
                 if admission != u64::MAX && self.draw() >= admission {
-                    Lot::Python
+                    Choice::Python
                 } else {
-                    Lot::Followed
+                    Choice::Followed
                 }
             }
-            _ => Lot::Open,
+            _ => Choice::Open,
         }
     }
 
     /// A request from its beginning.
-    pub(super) fn serve<'py>(&self, py: Python<'py>, asked: Asked<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn serve<'py>(
+        &self,
+        py: Python<'py>,
+        call: Invocation<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let mode = self.mode.load(Ordering::Relaxed);
-        match self.lot(mode) {
-            Lot::Python => {
-                self.served(mode, false);
-                self.lead(py, asked)
-                    .or_else(|Raised| self.raised(py, asked, Plan::Python))
+        match self.choose(mode) {
+            Choice::Python => {
+                self.count_served(mode, false);
+                self.lead(py, call)
+                    .or_else(|Raised| self.handle_exception(py, call, Plan::Python))
             }
-            Lot::Direct => match self.shortly(py, asked) {
+            Choice::Direct => match self.run_frameless(py, call) {
                 Ok(Some(outputs)) => Ok(outputs.into_any()),
-                ran => self.direct(py, asked, ran),
+                ran => self.run_direct(py, call, ran),
             },
-            Lot::Followed => self.followed(py, mode, asked),
-            Lot::Open => self.slowly(py, Plan::Open, asked),
+            Choice::Followed => self.lead_and_follow(py, mode, call),
+            Choice::Open => self.run_in_python(py, Plan::Open, call),
         }
     }
 
@@ -87,9 +91,9 @@ impl Route {
     pub(super) fn lead<'py>(
         &self,
         py: Python<'py>,
-        asked: Asked<'_, 'py>,
+        call: Invocation<'_, 'py>,
     ) -> Result<Bound<'py, PyAny>, Raised> {
-        let Asked { inputs, now } = asked;
+        let Invocation { inputs, now } = call;
         let reference = self.reference.as_ptr();
         let count = 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
         // The first place is for whom is called, should it need one. One call: what PyO3 has for one
@@ -120,10 +124,10 @@ impl Route {
     /// What becomes of a request where the generated function raised: it is done from the beginning, unless what was
     /// raised is what its caller should see.
     #[cold]
-    pub(super) fn raised<'py>(
+    pub(super) fn handle_exception<'py>(
         &self,
         py: Python<'py>,
-        asked: Asked<'_, 'py>,
+        call: Invocation<'_, 'py>,
         plan: Plan,
     ) -> PyResult<Bound<'py, PyAny>> {
         let error = PyErr::fetch(py);
@@ -132,81 +136,81 @@ impl Route {
             return Err(error);
         }
         drop(error);
-        self.slowly(py, plan, asked)
+        self.run_in_python(py, plan, call)
     }
 
     /// By Python, as it was planned.
     #[cold]
-    pub(super) fn slowly<'py>(
+    pub(super) fn run_in_python<'py>(
         &self,
         py: Python<'py>,
         plan: Plan,
-        asked: Asked<'_, 'py>,
+        call: Invocation<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.slow.bind(py).call1((plan as u8, asked.inputs, asked.now))
+        self.slow.bind(py).call1((plan as u8, call.inputs, call.now))
     }
 
     /// The direct engine where there is machine code without a frame, and its answer where that is trusted. No panic gets
     /// past this.
     #[inline]
-    pub(super) fn shortly<'py>(&self, py: Python<'py>, asked: Asked<'_, 'py>) -> Shortly<'py> {
+    pub(super) fn run_frameless<'py>(&self, py: Python<'py>, call: Invocation<'_, 'py>) -> FramelessRun<'py> {
         let flight = self.flight.get();
         flight.enter();
-        let inputs = asked.inputs.as_borrowed();
+        let inputs = call.inputs.as_borrowed();
         let ran = guarded(|| {
             self.program
                 .get()
-                .expressly_by(py, inputs, |path| self.trusts(path))
+                .call_frameless_trusted(py, inputs, |path| self.trusts(path))
         });
         flight.leave();
         if let Ok(Some(_)) = ran {
-            self.served(DIRECT_ONLY, true);
+            self.count_served(DIRECT_ONLY, true);
         }
         ran
     }
 
     /// The direct engine in every other case; `ran` is what came of `shortly`.
     #[inline(never)]
-    fn direct<'py>(
+    fn run_direct<'py>(
         &self,
         py: Python<'py>,
-        asked: Asked<'_, 'py>,
-        ran: Shortly<'py>,
+        call: Invocation<'_, 'py>,
+        ran: FramelessRun<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Err(message) = ran {
-            self.broke(py, asked, &message)?;
-            return self.slowly(py, Plan::Direct, asked);
+            self.hand_over_fault(py, call, &message)?;
+            return self.run_in_python(py, Plan::Direct, call);
         }
-        let Ok(dict) = as_dict(asked.inputs) else {
-            return self.slowly(py, Plan::Direct, asked);
+        let Ok(dict) = as_dict(call.inputs) else {
+            return self.run_in_python(py, Plan::Direct, call);
         };
         let program = self.program.get();
         let flight = self.flight.get();
         flight.enter();
         // Inputs as most callers give them, in the room of the node; for others from the beginning, by all the rules.
         if let Some(mut room) = program.pathed_room(py) {
-            let ran = guarded(|| program.run_taken(py, &mut room, dict, Some(self.deadline)));
+            let ran = guarded(|| program.run_in_room(py, &mut room, dict, Some(self.deadline)));
             if !matches!(ran, Ok(Ok(None))) {
                 flight.leave();
-                return self.in_room(py, asked, room, ran);
+                return self.finish_in_room(py, call, room, ran);
             }
             room.clear();
             program.put_back_pathed(py, room);
         }
-        let ran = self.run_unhashed(py, dict, asked.now);
+        let ran = self.run_unhashed(py, dict, call.now);
         flight.leave();
         match ran {
             Ok(Ok(Some((Outcome::Returned(values), path)))) if self.trusts(&path) => {
-                self.served(DIRECT_ONLY, true);
-                return Ok(program.shown().returned(py, &values)?.into_any());
+                self.count_served(DIRECT_ONLY, true);
+                return Ok(program.presenter().outputs_dict(py, &values)?.into_any());
             }
-            Ok(Ok(Some((Outcome::Fault(what), _)))) => self.broke(py, asked, what)?,
+            Ok(Ok(Some((Outcome::Fault(what), _)))) => self.hand_over_fault(py, call, what)?,
             Ok(Ok(_)) => {}
-            Ok(Err(message)) => self.broke(py, asked, &message)?,
+            Ok(Err(message)) => self.hand_over_fault(py, call, &message)?,
             Err(error) if error.is_instance_of::<PyException>(py) => {}
             Err(error) => return Err(error),
         }
-        self.slowly(py, Plan::Direct, asked)
+        self.run_in_python(py, Plan::Direct, call)
     }
 
     /// A run by all the rules; nothing where the inputs are refused. The inner error is what it panicked with.
@@ -218,10 +222,10 @@ impl Route {
     ) -> PyResult<Result<Option<(Outcome, Path)>, String>> {
         let program = self.program.get();
         let now = program.now(now)?;
-        match program.converted_pathed(inputs) {
+        match program.convert_pathed(inputs) {
             Ok(Ok(Ok(frame))) => {
                 let run = || guarded(|| program.compiled().run_unhashed(frame, now, limits()));
-                watched_within(py, Some(self.deadline), run).map(|ran| ran.map(Some))
+                run_watched_within(py, Some(self.deadline), run).map(|ran| ran.map(Some))
             }
             Ok(Ok(Err(_))) => Ok(Ok(None)),
             Ok(Err(error)) => Err(error),
@@ -231,34 +235,34 @@ impl Route {
 
     /// What becomes of a run in the room of the node; the outer error is what it panicked with.
     #[inline]
-    fn in_room<'py>(
+    fn finish_in_room<'py>(
         &self,
         py: Python<'py>,
-        asked: Asked<'_, 'py>,
+        call: Invocation<'_, 'py>,
         mut room: Box<Room>,
         ran: Result<PyResult<Option<Outcome>>, String>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let program = self.program.get();
         match ran {
             Ok(Ok(Some(Outcome::Returned(_)))) if self.trusts(&program.compiled().path_in(&room)) => {
-                self.served(DIRECT_ONLY, true);
+                self.count_served(DIRECT_ONLY, true);
                 let outputs = program.outputs_of(py, &room);
                 room.clear();
                 program.put_back_pathed(py, room);
                 return outputs.map(Bound::into_any);
             }
-            Ok(Ok(Some(Outcome::Fault(what)))) => self.broke(py, asked, what)?,
+            Ok(Ok(Some(Outcome::Fault(what)))) => self.hand_over_fault(py, call, what)?,
             Ok(Ok(_)) => {}
             Ok(Err(error)) if error.is_instance_of::<PyException>(py) => {}
             Ok(Err(error)) => return Err(error),
-            Err(message) => self.broke(py, asked, &message)?,
+            Err(message) => self.hand_over_fault(py, call, &message)?,
         }
-        self.slowly(py, Plan::Direct, asked)
+        self.run_in_python(py, Plan::Direct, call)
     }
 
     #[cold]
-    fn broke(&self, py: Python<'_>, asked: Asked<'_, '_>, what: &str) -> PyResult<()> {
-        let Asked { inputs, now } = asked;
+    fn hand_over_fault(&self, py: Python<'_>, call: Invocation<'_, '_>, what: &str) -> PyResult<()> {
+        let Invocation { inputs, now } = call;
         self.hand_over
             .bind(py)
             .call1((inputs, py.None(), py.None(), false, what, now))?;
@@ -285,39 +289,39 @@ unsafe extern "C" fn call(route: *mut ffi::PyObject, inputs: *mut ffi::PyObject)
     debug_assert!(Route::is_type_of(&route), "the function was made with a route");
     // SAFETY: `Route::call` made the function, with a route.
     let route = unsafe { route.cast_unchecked::<Route>() }.get();
-    let asked = Asked {
+    let call = Invocation {
         inputs: &inputs,
         now: None,
     };
     let mode = route.mode.load(Ordering::Relaxed);
-    match route.lot(mode) {
-        Lot::Python => {
-            route.served(mode, false);
-            match route.lead(py, asked) {
+    match route.choose(mode) {
+        Choice::Python => {
+            route.count_served(mode, false);
+            match route.lead(py, call) {
                 Ok(outputs) => outputs.into_ptr(),
                 Err(Raised) if route.is_bare => std::ptr::null_mut(),
-                Err(Raised) => attached(|py| route.raised(py, asked, Plan::Python)),
+                Err(Raised) => call_attached(|py| route.handle_exception(py, call, Plan::Python)),
             }
         }
-        Lot::Direct => match route.shortly(py, asked) {
+        Choice::Direct => match route.run_frameless(py, call) {
             Ok(Some(outputs)) => outputs.into_ptr(),
-            ran => attached(|py| route.direct(py, asked, ran)),
+            ran => call_attached(|py| route.run_direct(py, call, ran)),
         },
-        Lot::Followed => match route.led(py, mode, asked) {
-            Ok(led) => match route.beside(py, asked, &led) {
-                Ok(Counted) => led.outputs.into_ptr(),
-                Err(beside) => attached(|py| route.look_closer(py, asked, led, *beside)),
+        Choice::Followed => match route.lead_timed(py, mode, call) {
+            Ok(leader) => match route.follow_frameless(py, call, &leader) {
+                Ok(Counted) => leader.outputs.into_ptr(),
+                Err(follow_up) => call_attached(|py| route.finish_following(py, call, leader, *follow_up)),
             },
-            Err(Raised) => attached(|py| route.raised(py, asked, Plan::Followed)),
+            Err(Raised) => call_attached(|py| route.handle_exception(py, call, Plan::Followed)),
         },
-        Lot::Open => attached(|py| route.slowly(py, Plan::Open, asked)),
+        Choice::Open => call_attached(|py| route.run_in_python(py, Plan::Open, call)),
     }
 }
 
 /// As PyO3 does it for its own methods: it counts who is attached, to know when objects may be let go. No panic gets past
 /// this: it would end the process.
 #[inline]
-fn attached<'py>(does: impl FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>>) -> *mut ffi::PyObject {
+fn call_attached<'py>(does: impl FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>>) -> *mut ffi::PyObject {
     Python::attach(|_| {
         // SAFETY: attached just before, and whoever called this was, for as long as the objects in `does` live.
         let py = unsafe { Python::assume_attached() };

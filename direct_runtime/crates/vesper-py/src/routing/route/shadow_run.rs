@@ -11,17 +11,20 @@ use vesper_interp::guard::guarded;
 use vesper_interp::{FingerprintKey, Outcome, Path};
 use vesper_ir::Value;
 
-use super::serve::{Asked, Raised};
-use super::{IS_CHECKED, LOOKED_AT, MOST_HANDED, Plan, Route, SHORT, TIMED, WATCHFUL, limits};
+use super::serve::{Invocation, Raised};
+use super::{
+    INSPECTION_INTERVAL, MAX_HANDED, MAX_INLINE_NANOSECONDS, Plan, RECHECK_INTERVAL, Route, TIMED_AFTER_SLOW,
+    TIMING_INTERVAL, limits,
+};
 use crate::calls::program::as_dict;
-use crate::routing::agreements::{Asks, lock};
-use crate::routing::follower::{Follower, Handed, Job, nanoseconds};
+use crate::routing::agreements::{Demand, lock};
+use crate::routing::follower::{Follower, HandedRun, Job, nanoseconds};
 use crate::routing::inflight_counters::Flight;
-use crate::routing::output_comparison::{are_outputs, are_words, exact_outputs};
-use crate::watch::watched_within;
+use crate::routing::output_comparison::{are_outputs, are_words, read_exact_outputs};
+use crate::watch::run_watched_within;
 
 /// What the generated function came to, for a request that is followed.
-pub(super) struct Led<'py> {
+pub(super) struct LeaderRun<'py> {
     pub(super) outputs: Bound<'py, PyAny>,
     /// Its nanoseconds, where they were measured.
     python: Option<u64>,
@@ -33,19 +36,19 @@ pub(super) struct Led<'py> {
 pub(super) struct Counted;
 
 /// How far a request was followed without a frame that is not counted yet.
-pub(super) enum Beside {
+pub(super) enum FollowUp {
     /// They agree, and Python is to have it.
     Wanted,
     /// The run is over, and has to be looked at closer.
-    Ran(Compared),
+    Ran(Comparison),
     /// Not at all: there is no machine code for that, or it gave up. With when that began, where it is measured.
     Open(Option<Instant>),
     /// It panicked, with this.
-    Broke(String),
+    Fault(String),
 }
 
 /// What a run of the direct engine came to.
-pub(super) struct Compared {
+pub(super) struct Comparison {
     path: Path,
     fingerprint: u64,
     is_same: bool,
@@ -53,32 +56,32 @@ pub(super) struct Compared {
     took: Option<(Instant, u64)>,
 }
 
-impl Led<'_> {
+impl LeaderRun<'_> {
     /// Whether the times of this one are kept.
     #[inline]
     fn is_timed(&self) -> bool {
-        self.chance.is_multiple_of(TIMED)
+        self.chance.is_multiple_of(TIMING_INTERVAL)
     }
 
     /// Whether this one is looked at closely if it agrees. By other bits than those that the times are drawn by.
     #[inline]
     fn is_chosen(&self) -> bool {
-        (self.chance >> 8).is_multiple_of(LOOKED_AT)
+        (self.chance >> 8).is_multiple_of(INSPECTION_INTERVAL)
     }
 }
 
-impl Compared {
+impl Comparison {
     /// Whether it is run again.
     #[inline]
     fn is_checked(&self) -> bool {
-        self.fingerprint.is_multiple_of(IS_CHECKED)
+        self.fingerprint.is_multiple_of(RECHECK_INTERVAL)
     }
 }
 
 /// A direct execution is under way while this lives, also where it panics.
-struct Flying<'a>(&'a Flight);
+struct InFlight<'a>(&'a Flight);
 
-impl<'a> Flying<'a> {
+impl<'a> InFlight<'a> {
     #[inline]
     fn new(flight: &'a Flight) -> Self {
         flight.enter();
@@ -86,7 +89,7 @@ impl<'a> Flying<'a> {
     }
 }
 
-impl Drop for Flying<'_> {
+impl Drop for InFlight<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.leave();
@@ -95,37 +98,37 @@ impl Drop for Flying<'_> {
 
 impl Route {
     /// Python leads.
-    pub(super) fn followed<'py>(
+    pub(super) fn lead_and_follow<'py>(
         &self,
         py: Python<'py>,
         mode: u8,
-        asked: Asked<'_, 'py>,
+        call: Invocation<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Ok(led) = self.led(py, mode, asked) else {
-            return self.raised(py, asked, Plan::Followed);
+        let Ok(leader) = self.lead_timed(py, mode, call) else {
+            return self.handle_exception(py, call, Plan::Followed);
         };
-        match self.beside(py, asked, &led) {
-            Ok(Counted) => Ok(led.outputs),
-            Err(beside) => self.look_closer(py, asked, led, *beside),
+        match self.follow_frameless(py, call, &leader) {
+            Ok(Counted) => Ok(leader.outputs),
+            Err(follow_up) => self.finish_following(py, call, leader, *follow_up),
         }
     }
 
     /// Runs the generated function for a request that is followed.
     #[inline]
-    pub(super) fn led<'py>(
+    pub(super) fn lead_timed<'py>(
         &self,
         py: Python<'py>,
         mode: u8,
-        asked: Asked<'_, 'py>,
-    ) -> Result<Led<'py>, Raised> {
+        call: Invocation<'_, 'py>,
+    ) -> Result<LeaderRun<'py>, Raised> {
         let chance = self.draw();
         // Reading the clock costs as much as a tenth of a short node: while none was long lately, some are timed.
-        let watchful = self.watchful.load(Ordering::Relaxed);
-        let begun = (watchful > 0 || chance.is_multiple_of(TIMED)).then(Instant::now);
-        let outputs = self.lead(py, asked)?;
-        let python = begun.map(|begun| self.python_took(watchful, begun));
-        self.served(mode, false);
-        Ok(Led {
+        let timings_left = self.timings_left.load(Ordering::Relaxed);
+        let begun = (timings_left > 0 || chance.is_multiple_of(TIMING_INTERVAL)).then(Instant::now);
+        let outputs = self.lead(py, call)?;
+        let python = begun.map(|begun| self.record_python_time(timings_left, begun));
+        self.count_served(mode, false);
+        Ok(LeaderRun {
             outputs,
             python,
             chance,
@@ -133,15 +136,15 @@ impl Route {
     }
 
     #[inline(never)]
-    fn python_took(&self, watchful: u64, begun: Instant) -> u64 {
+    fn record_python_time(&self, timings_left: u64, begun: Instant) -> u64 {
         let python = nanoseconds(begun);
         // One alone says more about the machine than about the node.
-        let left = match watchful {
-            0 if python >= SHORT => TIMED,
-            _ if python >= SHORT => WATCHFUL,
-            watchful => watchful.saturating_sub(1),
+        let left = match timings_left {
+            0 if python >= MAX_INLINE_NANOSECONDS => TIMING_INTERVAL,
+            _ if python >= MAX_INLINE_NANOSECONDS => TIMED_AFTER_SLOW,
+            timings_left => timings_left.saturating_sub(1),
         };
-        self.watchful.store(left, Ordering::Relaxed);
+        self.timings_left.store(left, Ordering::Relaxed);
         python
     }
 
@@ -149,44 +152,50 @@ impl Route {
     /// the two, and counts an agreement that nobody has to look at. No code of Python runs in here, no object of Python
     /// is let go, and no panic gets past this. What is rare is in a box: who calls this looks at one word.
     #[inline]
-    pub(super) fn beside(
+    pub(super) fn follow_frameless(
         &self,
         py: Python<'_>,
-        asked: Asked<'_, '_>,
-        led: &Led<'_>,
-    ) -> Result<Counted, Box<Beside>> {
-        if led.python.is_some_and(|python| python >= SHORT) {
-            return Err(Box::new(Beside::Open(None)));
+        call: Invocation<'_, '_>,
+        leader: &LeaderRun<'_>,
+    ) -> Result<Counted, Box<FollowUp>> {
+        if leader
+            .python
+            .is_some_and(|python| python >= MAX_INLINE_NANOSECONDS)
+        {
+            return Err(Box::new(FollowUp::Open(None)));
         }
-        let begun = led.is_timed().then(Instant::now);
-        guarded(|| match self.run_shortly(py, asked, led, begun) {
-            Some(compared) if !compared.is_same || compared.is_checked() => {
-                Err(Box::new(Beside::Ran(compared)))
+        let begun = leader.is_timed().then(Instant::now);
+        guarded(|| match self.compare_frameless(py, call, leader, begun) {
+            Some(comparison) if !comparison.is_same || comparison.is_checked() => {
+                Err(Box::new(FollowUp::Ran(comparison)))
             }
-            Some(compared) if self.is_counted(py, &compared, led) => Ok(Counted),
-            Some(_) => Err(Box::new(Beside::Wanted)),
-            None => Err(Box::new(Beside::Open(begun))),
+            Some(comparison) if self.try_count(py, &comparison, leader) => Ok(Counted),
+            Some(_) => Err(Box::new(FollowUp::Wanted)),
+            None => Err(Box::new(FollowUp::Open(begun))),
         })
-        .unwrap_or_else(|what| Err(Box::new(Beside::Broke(what))))
+        .unwrap_or_else(|what| Err(Box::new(FollowUp::Fault(what))))
     }
 
     /// Counts an agreement, unless Python is to have it.
     #[inline]
-    fn is_counted(&self, py: Python<'_>, compared: &Compared, led: &Led<'_>) -> bool {
-        self.own.with(py, |own| {
-            let asks = if own.handed.len() >= MOST_HANDED {
-                Asks::None
-            } else if led.is_chosen() {
+    fn try_count(&self, py: Python<'_>, comparison: &Comparison, leader: &LeaderRun<'_>) -> bool {
+        self.findings.with(py, |own| {
+            let demand = if own.handed.len() >= MAX_HANDED {
+                Demand::None
+            } else if leader.is_chosen() {
                 return false;
             } else {
-                Asks::Wanted { keeps: self.keeps }
+                Demand::Wanted { keeps: self.keeps }
             };
-            if !own.gathered.agree(&compared.path, compared.fingerprint, asks) {
+            if !own
+                .agreements
+                .agree(&comparison.path, comparison.fingerprint, demand)
+            {
                 return false;
             }
-            if let Some((begun, took)) = compared.took {
-                own.gathered.time(led.python, Some(took));
-                own.gathered.cost(nanoseconds(begun), TIMED);
+            if let Some((begun, took)) = comparison.took {
+                own.agreements.time(leader.python, Some(took));
+                own.agreements.cost(nanoseconds(begun), TIMING_INTERVAL);
             }
             true
         })
@@ -194,31 +203,33 @@ impl Route {
 
     /// Everything else that becomes of a request which is followed.
     #[cold]
-    pub(super) fn look_closer<'py>(
+    pub(super) fn finish_following<'py>(
         &self,
         py: Python<'py>,
-        asked: Asked<'_, 'py>,
-        led: Led<'py>,
-        beside: Beside,
+        call: Invocation<'_, 'py>,
+        leader: LeaderRun<'py>,
+        follow_up: FollowUp,
     ) -> PyResult<Bound<'py, PyAny>> {
         // A panic beside the engine itself is the engine's too: the caller has the answer of Python.
-        let seen = guarded(|| match led.python {
-            Some(python) if python >= SHORT => self.put_aside(asked, &led.outputs, python),
-            _ => self.follow(py, asked, &led, beside),
+        let seen = guarded(|| match leader.python {
+            Some(python) if python >= MAX_INLINE_NANOSECONDS => {
+                self.queue_for_thread(call, &leader.outputs, python)
+            }
+            _ => self.follow(py, call, &leader, follow_up),
         });
-        let Led { outputs, python, .. } = led;
-        match seen.unwrap_or_else(|what| Ok(broke(what))) {
-            Ok(Seen::Done) => {}
-            Ok(Seen::Handed { is_chosen, broke }) => {
-                let handed = (asked.inputs, &outputs, python, is_chosen, broke, asked.now);
+        let LeaderRun { outputs, python, .. } = leader;
+        match seen.unwrap_or_else(|what| Ok(handed_with_fault(what))) {
+            Ok(Followed::Done) => {}
+            Ok(Followed::HandedOver { is_chosen, fault }) => {
+                let handed = (call.inputs, &outputs, python, is_chosen, fault, call.now);
                 self.hand_over.bind(py).call1(handed)?;
             }
             Err(error) if error.is_instance_of::<PyException>(py) => {
-                let handed = (asked.inputs, &outputs, python, false, py.None(), asked.now);
+                let handed = (call.inputs, &outputs, python, false, py.None(), call.now);
                 self.hand_over.bind(py).call1(handed)?;
             }
             Err(error) => {
-                self.own.with(py, |own| own.gathered.told.lost += 1);
+                self.findings.with(py, |own| own.agreements.findings.lost += 1);
                 return Err(error);
             }
         }
@@ -226,83 +237,90 @@ impl Route {
     }
 
     /// Looks at a short execution from where `beside` left it.
-    fn follow(&self, py: Python<'_>, asked: Asked<'_, '_>, led: &Led<'_>, beside: Beside) -> PyResult<Seen> {
+    fn follow(
+        &self,
+        py: Python<'_>,
+        call: Invocation<'_, '_>,
+        leader: &LeaderRun<'_>,
+        follow_up: FollowUp,
+    ) -> PyResult<Followed> {
         let key = self.key();
         let named = self.program.get().outputs();
-        let outputs = &led.outputs;
-        let compared = match beside {
-            Beside::Wanted => return self.put_by(asked, led),
-            Beside::Ran(compared) => compared,
-            Beside::Open(begun) => match self.run(py, asked, &key)? {
-                Ran::Returned(values, path, fingerprint) => Compared {
+        let outputs = &leader.outputs;
+        let comparison = match follow_up {
+            FollowUp::Wanted => return self.keep_for_python(call, leader),
+            FollowUp::Ran(comparison) => comparison,
+            FollowUp::Open(begun) => match self.run(py, call, &key)? {
+                Ran::Returned(values, path, fingerprint) => Comparison {
                     path,
                     fingerprint,
                     is_same: are_outputs(named, &values, outputs)?,
                     took: begun.map(|begun| (begun, nanoseconds(begun))),
                 },
-                Ran::Otherwise => return Ok(HANDED),
-                Ran::Broke(what) => return Ok(broke(what)),
+                Ran::Otherwise => return Ok(HAND_OVER),
+                Ran::Fault(what) => return Ok(handed_with_fault(what)),
             },
-            Beside::Broke(what) => return Ok(broke(what)),
+            FollowUp::Fault(what) => return Ok(handed_with_fault(what)),
         };
-        if !compared.is_same {
-            return Ok(HANDED);
+        if !comparison.is_same {
+            return Ok(HAND_OVER);
         }
         // Not only that it says the same again: the ways to run it say the same.
-        if compared.is_checked() {
-            match self.run(py, asked, &key)? {
+        if comparison.is_checked() {
+            match self.run(py, call, &key)? {
                 Ran::Returned(values, again, its)
-                    if again == compared.path
-                        && its == compared.fingerprint
+                    if again == comparison.path
+                        && its == comparison.fingerprint
                         && are_outputs(named, &values, outputs)? => {}
-                _ => return Ok(HANDED),
+                _ => return Ok(HAND_OVER),
             }
         }
-        if self.is_counted(py, &compared, led) {
-            Ok(Seen::Done)
+        if self.try_count(py, &comparison, leader) {
+            Ok(Followed::Done)
         } else {
-            self.put_by(asked, led)
+            self.keep_for_python(call, leader)
         }
     }
 
     /// Keeps an agreement for Python, which comes round for it: the caller does not wait for that.
-    fn put_by(&self, asked: Asked<'_, '_>, led: &Led<'_>) -> PyResult<Seen> {
-        let job = match self.job(asked, &led.outputs, led.python)? {
+    fn keep_for_python(&self, call: Invocation<'_, '_>, leader: &LeaderRun<'_>) -> PyResult<Followed> {
+        let job = match self.copy_job(call, &leader.outputs, leader.python)? {
             Ok(job) => job,
             Err(seen) => return Ok(seen),
         };
-        let handed = Handed {
+        let handed = HandedRun {
             job,
-            is_chosen: led.is_chosen(),
-            broke: None,
+            is_chosen: leader.is_chosen(),
+            fault: None,
         };
-        self.own.with(led.outputs.py(), |own| own.handed.push(handed));
-        Ok(Seen::Done)
+        self.findings
+            .with(leader.outputs.py(), |own| own.handed.push(handed));
+        Ok(Followed::Done)
     }
 
     /// A run without a frame, where there is machine code for it: which way it went, what it read, and whether it came to
     /// the outputs of Python.
     #[inline]
-    fn run_shortly(
+    fn compare_frameless(
         &self,
         py: Python<'_>,
-        asked: Asked<'_, '_>,
-        led: &Led<'_>,
+        call: Invocation<'_, '_>,
+        leader: &LeaderRun<'_>,
         begun: Option<Instant>,
-    ) -> Option<Compared> {
+    ) -> Option<Comparison> {
         let program = self.program.get();
-        let readers = program.expressway().readers()?;
+        let readers = program.frameless_calls().readers()?;
         let key = self.key();
-        let flying = Flying::new(self.flight.get());
+        let in_flight = InFlight::new(self.flight.get());
         let (path, fingerprint, is_same) =
-            program.looked_at_expressly(py, asked.inputs.as_borrowed(), |form, words| {
+            program.inspect_frameless(py, call.inputs.as_borrowed(), |form, words| {
                 let path = words.path();
                 let fingerprint = form.fingerprint_of(words, &path, &key)?;
-                let is_same = are_words(program.outputs(), readers, words, &led.outputs)?;
+                let is_same = are_words(program.outputs(), readers, words, &leader.outputs)?;
                 Some((path, fingerprint, is_same))
             })?;
-        drop(flying);
-        Some(Compared {
+        drop(in_flight);
+        Some(Comparison {
             path,
             fingerprint,
             is_same,
@@ -310,16 +328,16 @@ impl Route {
         })
     }
 
-    fn run(&self, py: Python<'_>, asked: Asked<'_, '_>, key: &FingerprintKey) -> PyResult<Ran> {
+    fn run(&self, py: Python<'_>, call: Invocation<'_, '_>, key: &FingerprintKey) -> PyResult<Ran> {
         let program = self.program.get();
-        let now = program.now(asked.now)?;
-        let inputs: &Bound<'_, PyDict> = as_dict(asked.inputs)?;
+        let now = program.now(call.now)?;
+        let inputs: &Bound<'_, PyDict> = as_dict(call.inputs)?;
         let flight = self.flight.get();
         flight.enter();
-        let ran = match program.converted_pathed(inputs) {
+        let ran = match program.convert_pathed(inputs) {
             Ok(Ok(Ok(frame))) => {
                 let run = || guarded(|| program.compiled().run_pathed(frame, now, limits(), key));
-                watched_within(py, Some(self.deadline), run).map(|ran| ran.map(Some))
+                run_watched_within(py, Some(self.deadline), run).map(|ran| ran.map(Some))
             }
             Ok(Ok(Err(_))) => Ok(Ok(None)),
             Ok(Err(error)) => Err(error),
@@ -329,47 +347,52 @@ impl Route {
         Ok(match ran? {
             Ok(Some(ran)) => match ran.outcome {
                 Outcome::Returned(values) => Ran::Returned(values, ran.path, ran.fingerprint),
-                Outcome::Fault(what) => Ran::Broke(what.to_owned()),
+                Outcome::Fault(what) => Ran::Fault(what.to_owned()),
                 _ => Ran::Otherwise,
             },
             Ok(None) => Ran::Otherwise,
-            Err(message) => Ran::Broke(message),
+            Err(message) => Ran::Fault(message),
         })
     }
 
     /// Copies what an execution had and came to, for the thread.
-    fn put_aside(&self, asked: Asked<'_, '_>, outputs: &Bound<'_, PyAny>, python: u64) -> PyResult<Seen> {
-        match self.job(asked, outputs, Some(python))? {
+    fn queue_for_thread(
+        &self,
+        call: Invocation<'_, '_>,
+        outputs: &Bound<'_, PyAny>,
+        python: u64,
+    ) -> PyResult<Followed> {
+        match self.copy_job(call, outputs, Some(python))? {
             Ok(job) => {
-                self.thread(outputs.py())?.put(job);
-                Ok(Seen::Done)
+                self.follower_thread(outputs.py())?.put(job);
+                Ok(Followed::Done)
             }
             Err(seen) => Ok(seen),
         }
     }
 
     /// A copy of what an execution had and came to; what is otherwise is for Python to see.
-    fn job(
+    fn copy_job(
         &self,
-        asked: Asked<'_, '_>,
+        call: Invocation<'_, '_>,
         outputs: &Bound<'_, PyAny>,
         python: Option<u64>,
-    ) -> PyResult<Result<Job, Seen>> {
+    ) -> PyResult<Result<Job, Followed>> {
         let program = self.program.get();
-        let now = program.now(asked.now)?;
-        let inputs = match program.converted_pathed(as_dict(asked.inputs)?) {
+        let now = program.now(call.now)?;
+        let inputs = match program.convert_pathed(as_dict(call.inputs)?) {
             Ok(Ok(Ok(frame))) => frame,
-            Ok(Ok(Err(_))) => return Ok(Err(HANDED)),
+            Ok(Ok(Err(_))) => return Ok(Err(HAND_OVER)),
             Ok(Err(error)) => return Err(error),
-            Err(what) => return Ok(Err(broke(what))),
+            Err(what) => return Ok(Err(handed_with_fault(what))),
         };
-        let Some(outputs) = exact_outputs(program.outputs(), outputs)? else {
-            return Ok(Err(HANDED));
+        let Some(outputs) = read_exact_outputs(program.outputs(), outputs)? else {
+            return Ok(Err(HAND_OVER));
         };
         Ok(Ok(Job::new(inputs, now, outputs, python, self.key())))
     }
 
-    fn thread(&self, py: Python<'_>) -> PyResult<Arc<Follower>> {
+    fn follower_thread(&self, py: Python<'_>) -> PyResult<Arc<Follower>> {
         let mut follower = lock(&self.follower);
         if let Some(found) = &*follower {
             return Ok(Arc::clone(found));
@@ -387,27 +410,27 @@ impl Route {
 }
 
 /// What came of following.
-enum Seen {
+enum Followed {
     /// It is counted, or will be.
     Done,
     /// Python should see it itself.
-    Handed { is_chosen: bool, broke: Option<String> },
+    HandedOver { is_chosen: bool, fault: Option<String> },
 }
 
-const HANDED: Seen = Seen::Handed {
+const HAND_OVER: Followed = Followed::HandedOver {
     is_chosen: false,
-    broke: None,
+    fault: None,
 };
 
 enum Ran {
     Returned(Vec<Value>, Path, u64),
     Otherwise,
-    Broke(String),
+    Fault(String),
 }
 
-fn broke(what: String) -> Seen {
-    Seen::Handed {
+fn handed_with_fault(what: String) -> Followed {
+    Followed::HandedOver {
         is_chosen: false,
-        broke: Some(what),
+        fault: Some(what),
     }
 }
