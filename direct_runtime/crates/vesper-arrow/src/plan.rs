@@ -67,12 +67,12 @@ impl fmt::Display for Refusal {
             Self::NoColumn(names) => write!(
                 formatter,
                 "the table has no column for {}; each input without a default needs one",
-                listed(names)
+                quote_names(names)
             ),
             Self::NoInput(names) => write!(
                 formatter,
                 "no input is called {}; leave the column out, or name it under `keep` to find it in the answer",
-                listed(names)
+                quote_names(names)
             ),
             Self::NothingToKeep(name) => {
                 write!(formatter, "`keep` names `{name}`, and no column is called so")
@@ -99,7 +99,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-fn listed(names: &[String]) -> String {
+fn quote_names(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }

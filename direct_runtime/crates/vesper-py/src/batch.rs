@@ -1,7 +1,7 @@
-//! Batches: a table of any library that speaks Arrow in, a stream of Arrow out (docs/spec/batches.md).
+//! Batches: a node over an Arrow table of any library, with an Arrow stream as its result (docs/spec/batches.md).
 //!
-//! The global lock is let go while rows run. It is taken for the rows that end with an error: what an error says is
-//! written by Python, once for those that say the same.
+//! Rows run without the global lock. It is acquired for rows that end with an error, because Python writes the
+//! messages, each once for equal failures.
 
 use std::ffi::{CStr, c_void};
 use std::num::NonZeroUsize;
@@ -25,11 +25,11 @@ const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-/// The rows of a table, run when somebody asks for them.
+/// The rows of a table, which run when the stream is read.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Batches {
     reader: Mutex<Option<Reader>>,
-    /// What Python raised while rows ran: the interface of Arrow has room for its text alone.
+    /// The exception that Python raised while rows ran; an Arrow stream transports only its text.
     raised: Arc<Mutex<Option<PyErr>>>,
     names: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl Batches {
         let own = program.get();
         own.refuse_effects()?;
         let mut limits = limits(fuel, seconds)?;
-        // It looks after the lock of the thread that called, and these run on others.
+        // The watch releases the lock of the calling thread, but rows run on other threads.
         limits.watch = None;
         let terms = RunTerms {
             now: own.now(now)?,
@@ -89,15 +89,17 @@ impl Batches {
         })
     }
 
-    /// The names of the columns of the answer.
+    /// Returns the names of the result columns.
     #[getter]
     fn names(&self) -> Vec<String> {
         self.names.clone()
     }
 
-    /// Some of the rows are looked at when they have run: `choose` is asked which of so many, counted from 0, and `tell` is
-    /// told of those that were run, as pairs of the place and a dict of inputs, how many rows there were, when they
-    /// began (nanoseconds since 1970) and how many nanoseconds all of them took.
+    /// Registers callbacks that inspect some of the rows after they have run.
+    ///
+    /// `choose` receives a number of rows and returns positions, counted from 0. `tell` receives pairs of position
+    /// and inputs of the rows that ran, the number of rows, their start (nanoseconds since 1970) and their total
+    /// nanoseconds.
     #[pyo3(signature = (choose, tell, /))]
     fn look(&self, choose: Py<PyAny>, tell: Py<PyAny>) -> PyResult<()> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,14 +110,14 @@ impl Batches {
         Ok(())
     }
 
-    /// The answer as a stream, for any library that speaks Arrow. There is one, and it is read once.
+    /// Returns the result as an Arrow stream, which can be read once.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Whoever asks for another schema may cast what comes: the interface allows that it is not followed.
+        // The interface allows a stream of another schema than requested; the reader may cast it.
         let _ = requested_schema;
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let reader = reader.take().ok_or_else(|| {
@@ -125,7 +127,7 @@ impl Batches {
         PyCapsule::new_with_value(py, stream, STREAM)
     }
 
-    /// What Python raised while rows ran; nothing where nothing was.
+    /// Returns the exception that Python raised while rows ran, if any.
     fn raised(&self) -> Option<PyErr> {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -141,7 +143,7 @@ fn read_decimals(decimals: &Bound<'_, PyAny>) -> PyResult<Decimals> {
     Ok(Decimals::Scales(decimals.extract()?))
 }
 
-/// A `KeyError`-like refusal is made by Python, which knows what names are near.
+/// Returns the parts of a `ValueError`, from which Python makes a message with similar names.
 fn refusal_error(py: Python<'_>, refusal: &Refusal) -> PyErr {
     let names: Vec<String> = match refusal {
         Refusal::NoInput(names) | Refusal::NoColumn(names) => names.clone(),
@@ -168,20 +170,20 @@ fn arrow_error(error: &ArrowError) -> PyErr {
     PyValueError::new_err(format!("the table cannot be read: {error}"))
 }
 
-/// Takes over what a table gives of itself.
+/// Imports a table through its Arrow interface.
 fn import_table(table: &Bound<'_, PyAny>) -> PyResult<Table> {
     let py = table.py();
     if table.hasattr(intern!(py, "__arrow_c_stream__"))? {
         let capsule = table.call_method0(intern!(py, "__arrow_c_stream__"))?;
         let stream = pointer(&capsule, STREAM)?;
-        // SAFETY: a capsule of this name holds such a stream, and it is held here until the stream is taken over.
+        // SAFETY: a capsule of this name holds such a stream, and is held here until the stream is imported.
         return unsafe { Table::of_stream(stream) }.map_err(|error| arrow_error(&error));
     }
     if table.hasattr(intern!(py, "__arrow_c_array__"))? {
         let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
             table.call_method0(intern!(py, "__arrow_c_array__"))?.extract()?;
         let (schema, array) = (pointer(&schema, SCHEMA)?, pointer(&array, ARRAY)?);
-        // SAFETY: capsules of these names, which came together and are held here, hold such structures of one array.
+        // SAFETY: capsules of these names from one call hold the structures of one array, and are held here.
         return unsafe { Table::of_array(schema, array) }.map_err(|error| arrow_error(&error));
     }
     Err(PyTypeError::new_err(

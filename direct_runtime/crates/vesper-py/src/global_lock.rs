@@ -1,16 +1,18 @@
-//! The global lock where other libraries call in. They let go of it behind `PyO3`'s back, so that what it believes of this
-//! thread may be wrong: Python itself is asked.
+//! Access to the global lock for calls from other libraries.
+//!
+//! They may release the lock without the knowledge of `PyO3`, so this module queries Python for the state of the
+//! thread.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 fn is_held() -> bool {
-    // SAFETY: it asks about this thread, and nothing else.
+    // SAFETY: the function only reads the state of this thread.
     unsafe { ffi::PyGILState_Check() == 1 }
 }
 
-/// Does this without the lock, whether or not this thread holds it; who holds it has it again afterwards. At the end of
-/// Python nobody else can have it, and it is kept.
+/// Calls `does` without the lock and restores the previous state. At the shutdown of Python no other thread can
+/// acquire the lock, so it is kept.
 pub(crate) fn without_lock<T: Send>(mut does: impl FnMut() -> T + Send) -> T {
     if is_held()
         && let Some(done) = Python::try_attach(|py| py.detach(&mut does))
@@ -20,9 +22,9 @@ pub(crate) fn without_lock<T: Send>(mut does: impl FnMut() -> T + Send) -> T {
     does()
 }
 
-/// Does this with the lock, whether or not this thread holds it; nothing at the end of Python.
+/// Calls `does` with the lock, whether or not this thread holds it. Returns `None` at the shutdown of Python.
 pub(crate) fn with_lock<T>(does: impl FnOnce(Python<'_>) -> T) -> Option<T> {
-    // SAFETY: it asks, and nothing else.
+    // SAFETY: the function only reads a flag.
     if unsafe { ffi::Py_IsInitialized() } == 0 {
         return None;
     }
@@ -32,19 +34,19 @@ pub(crate) fn with_lock<T>(does: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     done
 }
 
-/// The lock, held as long as this lives.
+/// Holds the lock until dropped.
 struct Ensured(ffi::PyGILState_STATE);
 
 impl Ensured {
     fn new() -> Self {
-        // SAFETY: there is a Python, and this thread does not hold its lock.
+        // SAFETY: Python is initialised, and this thread does not hold its lock.
         Self(unsafe { ffi::PyGILState_Ensure() })
     }
 }
 
 impl Drop for Ensured {
     fn drop(&mut self) {
-        // SAFETY: of this thread, and the last that it has ensured.
+        // SAFETY: the state belongs to this thread and is the last that it ensured.
         unsafe { ffi::PyGILState_Release(self.0) };
     }
 }

@@ -1,4 +1,4 @@
-//! Access to Python objects through the private memory layouts of CPython.
+//! Access to Python objects through the private memory layouts of `CPython`.
 //!
 //! Each module tests its layout at import and falls back to the C API, or to text, on an unknown build.
 

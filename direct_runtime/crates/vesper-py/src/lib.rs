@@ -36,7 +36,7 @@ pyo3::create_exception!(
     "There is no machine code of the node; the message says why."
 );
 
-/// Every operation this build implements, sorted.
+/// Returns the names of all operations of this build, sorted.
 #[pyfunction]
 fn operation_names() -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Op::ALL.iter().map(|op| op.name()).collect();
@@ -44,7 +44,7 @@ fn operation_names() -> Vec<&'static str> {
     names
 }
 
-/// The Rust engine. Only `vesper.engines.direct_engine` imports this module, and the journal for its texts.
+/// The direct engine. Only `vesper.engines.direct_engine` imports this module, and the journal for its texts.
 #[pymodule(gil_used = true)]
 mod _direct {
     use super::{Bound, PyModule, PyResult};
@@ -90,7 +90,7 @@ mod _direct {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         vesper_interp::guard::quiet_guarded_panics();
         super::tier::watch_forks(module)?;
-        // Tests here whether decimals may be read from memory, rather than in the first call.
+        // Tests the layout of decimals at import, not in the first call.
         super::layout::decimals::decimals(module.py()).map(|_| ())
     }
 }

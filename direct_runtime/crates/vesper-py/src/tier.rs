@@ -1,5 +1,4 @@
-//! Machine code, as Python sees it: when it is made, what came of it, how it looks. Forks are told to the thread that
-//! compiles.
+//! The tiers of a program in Python terms: options, reports, listings and fork handlers.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -16,7 +15,7 @@ use vesper_jit::Options;
 
 use crate::NotCompiled;
 
-/// How a program is asked for: `off`, `auto` or `always`, and the thresholds of `auto`.
+/// Options of a program: `off`, `auto` or `always`, and the thresholds of `auto`.
 pub(crate) struct JitOptions<'a> {
     pub(crate) jit: &'a str,
     pub(crate) calls: u32,
@@ -76,7 +75,7 @@ impl Compiler for Cranelift {
         shape: &Arc<Shape>,
         scales: &Scales,
     ) -> Result<Box<dyn Express>, String> {
-        // It has fewer guards than the general code, and numbers of its own: each of them fails once as well.
+        // Scaled code has fewer guards, numbered separately; `fail_guard` applies to these as well.
         let options = Options {
             fail_guard: self.fail_guard,
             ..Options::default()
@@ -85,7 +84,7 @@ impl Compiler for Cranelift {
     }
 }
 
-/// A text of what is made of a node: `ir-optimized`, `bytecode`, `clif` or `asm`.
+/// Returns a form of a node as text: `ir-optimized`, `bytecode`, `clif` or `asm`.
 pub(crate) fn listing(program: &vesper_interp::Program, what: &str) -> PyResult<String> {
     let made = guarded(|| match what {
         "ir-optimized" => Ok(Ok(program.optimised_listing())),
@@ -100,7 +99,7 @@ pub(crate) fn listing(program: &vesper_interp::Program, what: &str) -> PyResult<
         .map_err(|why| NotCompiled::new_err(why.to_string()))
 }
 
-/// A report as a dict: stage, reason, bytes, guards, entered, exits, rests.
+/// Returns a report as a dict: stage, reason, bytes, guards, entered, exits, rests.
 pub(crate) fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let (stage, reason) = match &report.stage {
         Stage::Off => ("off", None),
@@ -122,7 +121,7 @@ pub(crate) fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bou
     Ok(found)
 }
 
-/// What this process has made of nodes: compiled, refused, nanoseconds of compiling, bytes that are held now.
+/// Returns the counters of this process: compiled, refused, nanoseconds of compilation, bytes in use.
 #[pyfunction]
 pub(crate) fn tier_counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let counters = tier::counters();
@@ -134,7 +133,7 @@ pub(crate) fn tier_counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(found)
 }
 
-/// Waits without Python's lock: another thread that forks has what is waited for, and wants that one to go on.
+/// Waits without the lock of Python, because the thread that holds what is awaited may need the lock to continue.
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
     py.detach(tier::before_fork);
@@ -150,7 +149,7 @@ fn after_fork_in_child() {
     tier::after_fork_in_child();
 }
 
-/// From now on the thread that compiles is told of forks.
+/// Registers fork handlers that stop and restart the compiler thread.
 pub(crate) fn watch_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let hooks = PyDict::new(py);

@@ -1,8 +1,8 @@
-//! A run that is not short lets other threads of Python run, and notices signals.
+//! Release of the global lock and checks for signals during long runs.
 //!
-//! The interpreter asks `look` after some thousand units of fuel and then every thousand. The first time, the global lock
-//! is let go: the run has converted its inputs and holds no object of Python. From then on signals are looked at every
-//! few milliseconds. A short run never gets there, and pays nothing.
+//! The interpreter calls `poll` after some thousand units of fuel, and then after each further thousand. The first
+//! call releases the global lock: the run has converted its inputs and holds no Python object. Later calls check
+//! signals every few milliseconds. A short run never calls `poll` and costs nothing.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -13,20 +13,20 @@ use vesper_interp::Watch;
 
 pub(crate) const WATCH: Watch = Watch(poll);
 
-/// How long a signal waits at most, and a bit.
+/// Approximate maximum delay of a signal.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
-// What the run on this thread has done with the global lock. A number, which a short run sets twice; what else there is
-// to know stands beside it.
-/// There is no run, or one that may not let it go.
+// State of the global lock for the run on this thread. It is a number, because a short run sets it twice; other data
+// is in `RELEASE`.
+/// There is no run, or one that must keep the lock.
 const UNMANAGED: u8 = 0;
-/// Held since the beginning.
+/// The lock is held since the start of the run.
 const HELD: u8 = 1;
 const RELEASED: u8 = 2;
-/// It is held again, and Python has an exception: a signal came.
+/// The lock is held again, and a signal handler raised an exception.
 const INTERRUPTED: u8 = 3;
 
-/// Since when the lock is let go, and until when the run may take.
+/// A release of the lock: its time, and the deadline of the run.
 #[derive(Clone, Copy)]
 struct Release {
     thread: *mut ffi::PyThreadState,
@@ -36,26 +36,26 @@ struct Release {
 
 thread_local! {
     static STATE: Cell<u8> = const { Cell::new(UNMANAGED) };
-    /// How long a run may take from its first look on; none where there is no end.
+    /// Maximum duration of a run from its first poll.
     static LIMIT: Cell<Option<Duration>> = const { Cell::new(None) };
-    /// Something while the lock is let go.
+    /// Set while the lock is released.
     static RELEASE: Cell<Option<Release>> = const { Cell::new(None) };
 }
 
-/// Runs what touches no object of Python; the error is what a signal raised.
+/// Runs code that accesses no Python object. The error is the exception of a signal handler.
 pub(crate) fn run_watched<T>(py: Python<'_>, run: impl FnOnce() -> T) -> PyResult<T> {
     run_watched_within(py, None, run)
 }
 
-/// The same for a run that is stopped when it has taken this long. No clock is read in a short one; in another, time
-/// counts from the first look.
+/// Runs code as `run_watched` does, for at most `limit`. A short run reads no clock; in a long one the time starts at
+/// the first poll.
 #[inline]
 pub(crate) fn run_watched_within<T>(
     py: Python<'_>,
     limit: Option<Duration>,
     run: impl FnOnce() -> T,
 ) -> PyResult<T> {
-    // There may be a run around this one: the handler of a signal may call a node.
+    // A run may be nested, because a signal handler may call a node.
     let outer = OuterRun {
         state: STATE.replace(HELD),
         limit: LIMIT.replace(limit),
@@ -67,14 +67,14 @@ pub(crate) fn run_watched_within<T>(
     Ok(result)
 }
 
-/// What was so before a run, and is again after it, also where it panics.
+/// State of the outer run, restored at the end of a run, also on a panic.
 struct OuterRun {
     state: u8,
     limit: Option<Duration>,
 }
 
 impl OuterRun {
-    /// True where a signal ended the run.
+    /// Restores the state; returns true if a signal ended the run.
     #[inline]
     fn end(self) -> bool {
         let state = self.restore();
@@ -82,7 +82,7 @@ impl OuterRun {
         state == INTERRUPTED
     }
 
-    /// Takes the lock back where it was let go, and says what the run did with it.
+    /// Restores the state, reacquires the lock if it was released, and returns the state of the run.
     #[inline]
     fn restore(&self) -> u8 {
         LIMIT.set(self.limit);
@@ -103,12 +103,12 @@ impl Drop for OuterRun {
 #[cold]
 fn reacquire_lock() {
     if let Some(release) = RELEASE.take() {
-        // SAFETY: `look` let go of the lock on this thread and gave this back; nothing took it since.
+        // SAFETY: `poll` released the lock on this thread and stored this state; nothing has acquired the lock since.
         unsafe { ffi::PyEval_RestoreThread(release.thread) };
     }
 }
 
-/// True when the run should stop.
+/// Returns true if the run should stop.
 fn poll() -> bool {
     match (STATE.get(), RELEASE.get()) {
         (HELD, _) => {
@@ -126,7 +126,7 @@ fn poll() -> bool {
             }
             STATE.set(UNMANAGED);
             RELEASE.set(None);
-            // SAFETY: as in `take_back`. Then the lock is held, and Python may run its handlers.
+            // SAFETY: as in `reacquire_lock`. The lock is held afterwards, and Python may run signal handlers.
             let is_interrupted = unsafe {
                 ffi::PyEval_RestoreThread(thread);
                 ffi::PyErr_CheckSignals() != 0
@@ -143,9 +143,9 @@ fn poll() -> bool {
 }
 
 fn release_lock(now: Instant, end: Option<Instant>) {
-    // SAFETY: the lock is held: by `watched`, which has the token, or since it was just taken again. Until it is taken
-    // back, by `watched` or above, only the interpreter runs, which knows nothing of Python; PyO3 believes that this
-    // thread is attached, but nobody asks it.
+    // SAFETY: the lock is held, either by the caller of `run_watched`, which has the token, or because it was just
+    // reacquired. Until it is reacquired, only the interpreter runs, which accesses no Python object. PyO3 assumes
+    // that this thread is attached, but is not called.
     let thread = unsafe { ffi::PyEval_SaveThread() };
     RELEASE.set(Some(Release {
         thread,

@@ -1,4 +1,4 @@
-//! The answer of a batch, made as it is asked for: by threads ahead of who reads it, or by who asks.
+//! The result stream of a batch, computed ahead by threads or on demand by the reading thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -22,15 +22,15 @@ use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::Program;
 use crate::global_lock::{with_lock, without_lock};
 
-/// How many parts for each thread are run ahead of who reads the answer: enough that no thread waits for him, and few
-/// enough that a stream of any length needs little memory.
+/// Number of parts per thread that run ahead of the reading thread: enough to keep threads busy, few enough to bound
+/// memory for streams of any length.
 const PARTS_PER_THREAD: usize = 4;
-/// How often is looked whether somebody wants to stop, for which the lock is needed.
+/// Interval between checks for signals, which need the lock.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
-/// Of so many rows, or blocks of them, that are run by who asks, one is asked after the clock.
+/// Number of rows, or blocks of rows, after which the reading thread reads the clock.
 const CLOCK_INTERVAL: u32 = 16;
 
-/// The program, for as long as threads run it.
+/// A reference to the program for threads that run it.
 struct ProgramHandle(Py<Program>);
 
 impl ProgramHolder for ProgramHandle {
@@ -39,32 +39,32 @@ impl ProgramHolder for ProgramHandle {
     }
 }
 
-/// The answer, made as it is asked for.
+/// The result of a batch, computed on demand.
 pub(super) struct Reader {
     program: Arc<ProgramHandle>,
     table: Table,
     plan: Arc<Plan>,
     terms: RunTerms,
     explain: Py<PyAny>,
-    /// Made for the first two parts: a table of one is run by who asks.
+    /// Created for the first two parts; the reading thread runs a table of one part itself.
     pool: Option<ThreadPool>,
-    /// What the stream ended with, after all that they have.
+    /// The error that ended the stream, reported after all parts read before it.
     failed: Option<ArrowError>,
-    /// When was last looked whether somebody wants to stop.
+    /// Time of the last check for signals.
     last_check: Instant,
-    /// What was said of failures that say the same in every row.
+    /// Messages of failures that are equal in every row.
     explanations: HashMap<String, RowError>,
-    /// The column of errors of a part without any, which the next part of the same length shares.
+    /// The error column of a part without errors, shared by parts of the same length.
     no_errors: Option<ArrayRef>,
     inspector: Option<RowInspector>,
     raised: Arc<Mutex<Option<PyErr>>>,
     is_over: bool,
 }
 
-/// The reader in the hands of another library.
+/// The reader as exported to another library.
 pub(super) struct SharedReader {
     schema: SchemaRef,
-    /// Nobody may read from two threads at once. Who does so all the same is told.
+    /// Rejects reads from two threads at once.
     reader: Mutex<Option<Reader>>,
 }
 
@@ -105,7 +105,7 @@ impl Drop for SharedReader {
         reader.stop_threads();
         let mut reader = Some(reader);
         if with_lock(|_| drop(reader.take())).is_none() {
-            // Python is at its end, and so is all that it had.
+            // Python has ended, and its objects no longer exist.
             std::mem::forget(reader);
         }
     }
@@ -137,7 +137,7 @@ impl Reader {
         }
     }
 
-    /// From now on.
+    /// Registers the inspector of later rows.
     pub(super) fn set_inspector(&mut self, inspector: RowInspector) {
         self.inspector = Some(inspector);
     }
@@ -147,7 +147,7 @@ impl Reader {
             return None;
         }
         let batch = self.next_batch();
-        // After an error there is nothing more.
+        // An error ends the stream.
         self.is_over = !matches!(batch, Ok(Some(_)));
         if self.is_over {
             self.stop_threads();
@@ -155,7 +155,7 @@ impl Reader {
         batch.transpose()
     }
 
-    /// Ends the threads. They are waited for without the lock: nobody else should.
+    /// Ends the threads and waits for them without the lock, so that other threads can run.
     fn stop_threads(&mut self) {
         let mut pool = self.pool.take();
         if pool.is_some() {
@@ -163,11 +163,11 @@ impl Reader {
         }
     }
 
-    /// The next part of the answer.
+    /// Computes the next part of the result.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let part = loop {
-            // Whoever asks may hold the global lock or not, on any thread. It is not taken where nothing needs it: who waits
-            // for it waits for milliseconds where other threads compute.
+            // The reading thread may or may not hold the global lock. It is acquired only if needed, because
+            // acquiring it takes milliseconds while other threads compute.
             let ran = without_lock(|| self.run()).map_err(|failed| match failed {
                 PartError::Arrow(error) => error,
                 PartError::Engine(message) => {
@@ -201,7 +201,7 @@ impl Reader {
         RecordBatch::try_new(Arc::clone(self.plan.schema()), columns).map(Some)
     }
 
-    /// Runs the next part, or waits a while for those who do.
+    /// Runs the next part, or waits a limited time for the threads.
     fn run(&mut self) -> Result<Next, PartError> {
         let threads = self.terms.threads;
         let ahead = threads.get() * PARTS_PER_THREAD;
@@ -246,7 +246,8 @@ impl Reader {
         }
     }
 
-    /// Runs the first of these parts by who asks; the others, which there are where the system has no threads, come next.
+    /// Runs the first part in the reading thread. Further parts, which exist only if no thread could be started, are
+    /// returned to the table.
     fn run_inline(&mut self, parts: Vec<RecordBatch>) -> Result<Next, PartError> {
         let mut parts = parts.into_iter();
         let Some(part) = parts.next() else {
@@ -274,7 +275,7 @@ impl Reader {
         }
     }
 
-    /// What there is to say of the rows that have an error.
+    /// Explains the rows that have an error.
     fn explain_rows(&mut self, py: Python<'_>, part: &Part) -> PyResult<Vec<(usize, RowError)>> {
         let rows = part.errors.iter();
         rows.map(|(row, ended)| Ok((*row, self.explain_row(py, &part.given, *row, ended)?)))
@@ -337,7 +338,7 @@ impl Reader {
     }
 }
 
-/// Somebody who looks at some of the rows.
+/// Callbacks that inspect some of the rows.
 pub(super) struct RowInspector {
     pub(super) choose: Py<PyAny>,
     pub(super) report: Py<PyAny>,
@@ -355,7 +356,7 @@ impl RowInspector {
             }
         }
         if !explained.is_empty() {
-            // A clock that is set before 1970 says nothing of when that was.
+            // A clock before 1970 gives no usable start.
             let began = part.began.duration_since(UNIX_EPOCH).unwrap_or_default();
             self.report
                 .bind(py)
@@ -365,21 +366,21 @@ impl RowInspector {
     }
 }
 
-/// What there is of the next part.
+/// State of the next part.
 enum Next {
     Part(Box<Part>),
-    /// It runs.
+    /// The part is still running.
     Running,
-    /// There is none.
+    /// There is no next part.
     End,
 }
 
-/// Whether somebody wants to stop.
+/// Returns the exception of a pending signal.
 fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals()
 }
 
-/// What Python does, and raises: the interface of Arrow has room for the text of that alone.
+/// Calls Python and stores its exception, because an Arrow stream transports only its text.
 fn with_python<T>(
     raised: &Mutex<Option<PyErr>>,
     does: impl FnOnce(Python<'_>) -> PyResult<T>,
@@ -394,12 +395,12 @@ fn with_python<T>(
     done.unwrap_or_else(|| Err(stream_error("Python is at its end")))
 }
 
-/// An error of the interface, which ends texts with a zero.
+/// Makes a stream error without zero bytes, which end C strings.
 fn stream_error(message: &str) -> ArrowError {
     ArrowError::ComputeError(message.replace('\0', "\u{fffd}"))
 }
 
-/// A number that its column has no room for.
+/// Describes a number that its column cannot hold.
 fn misfit_error(program: &Program, place: usize, value: &Value) -> RowError {
     let output = program.compiled().node().outputs.get(place);
     let name = output.map_or("an output", |output| &output.name);

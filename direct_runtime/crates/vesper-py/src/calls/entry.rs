@@ -1,4 +1,6 @@
-//! The shortest ways into a node: an outcome object, the bare outputs, or JSON text, without a Python function between.
+//! Calls of a node that return an outcome object, the bare outputs or JSON text.
+//!
+//! No Python function is called in between.
 
 use pyo3::Borrowed;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -15,7 +17,7 @@ use crate::calls::program::{Program, as_dict, limits};
 use crate::inputs::fast_inputs::FastRun;
 use crate::watch::run_watched;
 
-/// A node without effects, as it is called many times.
+/// A node without effects, prepared for repeated calls.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Entry {
     program: Py<Program>,
@@ -26,7 +28,7 @@ pub(crate) struct Entry {
     refuse: Py<PyAny>,
 }
 
-/// How a call ended.
+/// End of a call.
 enum Ended<'py> {
     Returned(Bound<'py, PyDict>),
     Otherwise(Bound<'py, PyTuple>),
@@ -51,7 +53,7 @@ impl Entry {
         })
     }
 
-    /// The outcome of an execution on these inputs.
+    /// Returns the outcome of an execution on these inputs.
     #[pyo3(signature = (inputs, /, now = None))]
     fn outcome<'py>(
         &self,
@@ -65,7 +67,7 @@ impl Entry {
         }
     }
 
-    /// The outcome, the path and the fingerprint of an execution on these inputs.
+    /// Returns the outcome, the path and the fingerprint of an execution on these inputs.
     #[pyo3(signature = (inputs, key, /, now = None))]
     fn pathed<'py>(
         &self,
@@ -89,7 +91,7 @@ impl Entry {
         Ok((outcome, PyBytes::new(py, &path.bytes()), fingerprint))
     }
 
-    /// The outputs of an execution on these inputs; where there are none, `refuse` raises why.
+    /// Returns the outputs of an execution on these inputs; without outputs, `refuse` raises the reason.
     #[pyo3(signature = (inputs, /, now = None))]
     fn outputs<'py>(
         &self,
@@ -108,13 +110,13 @@ impl Entry {
         }
     }
 
-    /// The outcome of an execution on the inputs in a JSON text, as canonical JSON: a function of C.
+    /// Returns the C function that runs JSON text and returns the outcome as canonical JSON.
     #[getter]
     fn json<'py>(entry: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         JSON.bind(entry.as_any())
     }
 
-    /// What `json` does where a call is more than one text, or that is not as most callers write it.
+    /// Runs JSON text. `json` calls this for arguments other than one text of the common form.
     #[pyo3(signature = (inputs, /, now = None))]
     fn run_json<'py>(
         &self,
@@ -133,7 +135,7 @@ impl Entry {
         let now = program.now(now)?;
         let text = inputs.as_bytes();
         let limits = limits(None, None)?;
-        // The bytes never change, and the caller holds them.
+        // The bytes are immutable, and the caller holds them.
         if let Some(mut room) = program.room(py) {
             let run = || guarded(|| program.compiled().run_json_in(&mut room, text, limits));
             match run_watched(py, run)? {
@@ -173,7 +175,7 @@ impl Entry {
             Err(message) => return Ok(Ended::Otherwise(fault(py, &message)?)),
         }
         let presenter = program.presenter();
-        // A node that has room needs no time of its start.
+        // A node that runs in a room does not use the start time.
         if let Some(mut room) = program.room(py) {
             match guarded(|| program.run_fast(py, &mut room, inputs, None)) {
                 Ok(ran) => {
@@ -209,16 +211,17 @@ static JSON: Definition = Definition::new(ffi::PyMethodDef {
             .as_ptr(),
 });
 
-/// `Entry.json` as Python calls it: by hand, because what PyO3 puts around a method costs as much as a short node. With
-/// one argument that is what most callers give it is answered here, and otherwise by `Entry.run_json`.
+/// Implements `Entry.json` as a C function, because the wrapper of PyO3 costs as much as a short node.
+///
+/// Answers calls with one argument of the common form, and passes others to `Entry.run_json`.
 unsafe extern "C" fn json(
     entry: *mut ffi::PyObject,
     arguments: *const *mut ffi::PyObject,
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: Python calls this, with the lock held, and holds all objects until it comes back; there are as many
-    // arguments as it says. `Entry::json` made the function, with an entry.
+    // SAFETY: Python calls this with the lock held, holds all objects until it returns, and passes `count` arguments.
+    // `Entry::json` made the function with an entry.
     let (py, own, first) = unsafe {
         let py = Python::assume_attached();
         let own = Borrowed::from_ptr(py, entry).cast_unchecked::<Entry>();
@@ -235,8 +238,10 @@ unsafe extern "C" fn json(
             }
         }
     }
-    // As it was called, and as PyO3 does it: it knows how arguments are given, and what to say where they are not.
-    // SAFETY: as above; a name that is alive, and the arguments that Python gave. A new object, or nothing and an error.
+    // PyO3 parses the arguments and reports wrong ones.
+    //
+    // SAFETY: as above; the name is alive and the arguments are those that Python passed. The result is a new object,
+    // or null and an error.
     unsafe {
         let method = ffi::PyObject_GetAttr(entry, intern!(py, "run_json").as_ptr());
         if method.is_null() {
@@ -248,7 +253,7 @@ unsafe extern "C" fn json(
     }
 }
 
-/// A class of Python with one slot, of which objects are made without its `__init__`.
+/// A Python class with one slot, whose objects are made without `__init__`.
 struct OneSlot {
     class: Py<PyType>,
     slot: Py<PyString>,
@@ -261,7 +266,7 @@ impl OneSlot {
             class: class.clone().unbind(),
             slot: PyString::intern(py, slot).unbind(),
         };
-        // A base that is written in C may have more to set up than the slot.
+        // A base class written in C may need more initialisation than the slot.
         let object = py.import("builtins")?.getattr("object")?;
         if !class.getattr("__base__")?.is(&object) {
             return Err(PyTypeError::new_err("the class of outcomes has a base"));
@@ -275,14 +280,14 @@ impl OneSlot {
         Ok(found)
     }
 
-    /// An object with this in its slot.
+    /// Makes an object with this value in its slot.
     #[inline]
     fn make<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = value.py();
         let class: *mut ffi::PyTypeObject = self.class.as_ptr().cast();
-        // SAFETY: the class is alive and derives from `object` alone, so that its `tp_alloc` gives a whole object, its
-        // slots empty, with a count of one; or nothing and an error. Setting the attribute is what `object.__setattr__`
-        // does, and takes a reference of its own.
+        // SAFETY: the class is alive and derives from `object` alone, so `tp_alloc` returns a complete object with
+        // empty slots and a reference count of one, or null and an error. The attribute is set as by
+        // `object.__setattr__`, which takes its own reference.
         unsafe {
             let Some(allocate) = (*class).tp_alloc else {
                 return Err(PyTypeError::new_err("the class of outcomes has no allocator"));

@@ -1,4 +1,4 @@
-//! One execution, as Python advances it: nothing at first, then what came of each request.
+//! An execution that Python advances with one completion after the other.
 
 use std::sync::Arc;
 
@@ -17,26 +17,26 @@ use crate::inputs::checked_inputs::Conversion;
 use crate::inputs::values::to_python;
 use crate::watch::run_watched;
 
-/// Where an execution is.
+/// State of an execution.
 pub(crate) enum ExecutionState {
-    /// The inputs did not fit: it ends when it is advanced for the first time.
+    /// The inputs have problems; the first `advance` ends the execution.
     BadInput(Problems),
     Running(Box<vesper_interp::Execution>),
     Ended,
 }
 
-/// Which way an execution went, and what it has read.
+/// The path and the fingerprint of an execution.
 pub(crate) struct PathTaken {
     pub(crate) path: vesper_interp::Path,
     pub(crate) fingerprint: u64,
 }
 
-/// One execution of a node; it waits for what it asked for.
+/// One execution of a node, which suspends at each request.
 #[pyclass(module = "vesper._direct")]
 pub(crate) struct Execution {
     program: Py<Program>,
     state: ExecutionState,
-    /// Of one that was started with a path: that of the end, once it has ended; before, that of nothing.
+    /// For an execution started with a path: its path after the end, and an empty path before.
     taken: Option<PathTaken>,
 }
 
@@ -50,7 +50,7 @@ impl Execution {
         }
     }
 
-    /// One that says which way it goes.
+    /// Creates an execution that records its path.
     pub(crate) fn with_path(program: Py<Program>, state: ExecutionState, taken: PathTaken) -> Self {
         let taken = Some(taken);
         Self {
@@ -60,7 +60,7 @@ impl Execution {
         }
     }
 
-    /// Keeps the way of an execution that ends here.
+    /// Ends the execution and keeps its path.
     fn end(&mut self) {
         if let (ExecutionState::Running(execution), Some(taken)) = (&self.state, &mut self.taken)
             && let Ok(ended) = guarded(|| (execution.path(), execution.fingerprint()))
@@ -83,7 +83,7 @@ pub(crate) fn misuse_error(Misuse(what): Misuse) -> PyErr {
 
 #[pymethods]
 impl Execution {
-    /// What was observed so far, from this place in the list of all marks on; nothing any more when it has ended.
+    /// Returns the marks from this position on; none after the end.
     #[pyo3(signature = (start = 0, /))]
     fn marks_from<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyList>> {
         let marks = match &self.state {
@@ -94,7 +94,7 @@ impl Execution {
         presenter.marks(py, marks.get(start..).unwrap_or(&[]))
     }
 
-    /// The points that were passed so far.
+    /// Returns the points passed so far.
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let taken = self.path_taken()?;
         Ok(match &self.state {
@@ -103,7 +103,7 @@ impl Execution {
         })
     }
 
-    /// The fingerprint of what was read so far.
+    /// Returns the fingerprint of the inputs and completions read so far.
     fn fingerprint(&self) -> PyResult<u64> {
         let taken = self.path_taken()?;
         Ok(match &self.state {
@@ -112,7 +112,7 @@ impl Execution {
         })
     }
 
-    /// Goes on until the next request or the end.
+    /// Runs until the next request or the end.
     #[pyo3(signature = (completion = None, /))]
     fn advance<'py>(
         &mut self,
@@ -140,7 +140,7 @@ impl Execution {
                     None => None,
                 };
                 match run_watched(py, || guarded(|| execution.advance(completion))) {
-                    // A signal stopped it where it cannot go on.
+                    // The execution cannot continue after a signal.
                     Err(interrupted) => {
                         self.end();
                         Err(interrupted)
@@ -164,7 +164,7 @@ impl Execution {
     }
 }
 
-/// `(id, kind, what)`, with the value read as the type of the request that is waited for.
+/// Reads `(id, kind, what)`; a value is read as the result type of the awaited request.
 fn read_completion(
     program: &Program,
     awaited: Option<(u64, &Type)>,
@@ -184,7 +184,7 @@ fn read_completion(
                     let shape = program.shapes().of(given.py(), ty);
                     conversion.value(&shape, &what, &Path::Input("result"), &mut value)?
                 }
-                // Refused by the execution, which says what it waits for.
+                // The execution rejects it with the id that it waits for.
                 _ => false,
             };
             if fits && conversion.problems.is_empty() {

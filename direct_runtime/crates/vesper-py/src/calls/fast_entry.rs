@@ -1,5 +1,4 @@
-//! The way into a node without effects for callers who want its outputs: `call` is a function of C with one argument, and
-//! nothing of Python stands between.
+//! Calls of a node without effects as a C function: a dict of inputs to a dict of outputs.
 
 use std::cell::UnsafeCell;
 use std::time::{Duration, Instant};
@@ -17,17 +16,18 @@ use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::{Program, as_dict};
 use crate::inputs::fast_inputs::{DEFAULT_LIMITS, FastRun};
 
-/// After so many inputs of one `map` other threads may run, and signals are looked at.
+/// Number of calls of one `map` after which other threads may run and signals are checked.
 const CHECK_INTERVAL_CALLS: usize = 1_024;
-/// And after so many where they took longer than this, which is what Python lets its own threads have.
+/// Number of calls of one `map` after which the clock is read. If they took longer than `MAX_LOCK_HOLD`, the switch
+/// interval of Python, other threads may run.
 const CLOCK_INTERVAL_CALLS: usize = 16;
 const MAX_LOCK_HOLD: Duration = Duration::from_millis(5);
 
-/// A node without effects that needs no time of its start.
+/// A node without effects that does not use its start time. Its Python class is `Way`.
 #[pyclass(frozen, name = "Way", module = "vesper._direct")]
 pub(crate) struct FastEntry {
     program: Py<Program>,
-    /// Gives what `call` gives, or raises, for an outcome that is not `returned` and its inputs.
+    /// Returns the result of `call`, or raises, for an outcome other than `returned` and its inputs.
     ended: Py<PyAny>,
 }
 
@@ -45,21 +45,22 @@ impl FastEntry {
         Ok(Self { program, ended })
     }
 
-    /// A dict of inputs to a dict of outputs; for what ends otherwise `ended` is asked.
+    /// Returns the C function; it passes outcomes other than `returned` to `ended`.
     #[getter]
     fn call<'py>(entry: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         CALL.bind(entry.as_any())
     }
 
-    /// The outputs for each of these inputs, in their order. The first that ends otherwise goes to `ended`; what that
-    /// raises gets a note of the place.
+    /// Returns the outputs for each of these inputs, in order.
+    ///
+    /// The first outcome without outputs goes to `ended`, and a note with its position is added to the exception.
     #[pyo3(signature = (many, /))]
     fn map<'py>(&self, many: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
         let py = many.py();
         let answers = PyList::empty(py);
         let mut place = 0;
         let mut since = Instant::now();
-        // Not by its length: what `ended` runs may change the list.
+        // The length is read in each round, because `ended` may change the list.
         while let Ok(inputs) = many.get_item(place) {
             let answer = match self.run_shortest(py, inputs.as_borrowed()) {
                 Ok(outputs) => Ok(outputs.into_any()),
@@ -74,7 +75,7 @@ impl FastEntry {
                 }
             }
             place += 1;
-            // A few calls may take as long as many: a clock is looked at, and that not each time.
+            // A few long calls take as much time as many short ones, so the clock is read at intervals.
             if place.is_multiple_of(CLOCK_INTERVAL_CALLS)
                 && (place.is_multiple_of(CHECK_INTERVAL_CALLS) || since.elapsed() > MAX_LOCK_HOLD)
             {
@@ -92,11 +93,11 @@ impl FastEntry {
     }
 }
 
-/// What a run came to that is not simply the outputs; the outer error is what it panicked with.
+/// Result of a run without outputs. The outer error is the message of a panic.
 type NotReturned<'py> = Result<PyResult<FastRun<'py>>, String>;
 
 impl FastEntry {
-    /// The outputs by the shortest way that there is for these inputs. No panic gets past this.
+    /// Returns the outputs by the fastest tier available. Catches every panic.
     #[inline]
     fn run_shortest<'py>(
         &self,
@@ -113,7 +114,7 @@ impl FastEntry {
         }
     }
 
-    /// The usual case where there is no machine code without a frame. The room is dropped where this panics.
+    /// Runs in a room if there is no frameless machine code. A panic drops the room.
     #[inline]
     fn run_fast<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<FastRun<'py>> {
         let program = self.program.get();
@@ -128,8 +129,8 @@ impl FastEntry {
         ran
     }
 
-    /// Everything else: inputs of unusual form are converted by all the rules, and what did not return is told to
-    /// `ended`.
+    /// Handles all other results: converts uncommon inputs by all rules, and calls `ended` for an outcome without
+    /// outputs.
     #[cold]
     fn finish<'py>(&self, inputs: &Bound<'py, PyAny>, ran: NotReturned<'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
@@ -163,7 +164,7 @@ impl FastEntry {
     }
 }
 
-/// What Python knows of a function that is called by hand.
+/// Definition of a C function that Python calls without PyO3.
 pub(crate) struct Definition(UnsafeCell<ffi::PyMethodDef>);
 
 impl Definition {
@@ -171,10 +172,9 @@ impl Definition {
         Self(UnsafeCell::new(definition))
     }
 
-    /// A function of Python that is called with this object as its first argument, and holds it.
+    /// Makes a Python function that is bound to this object and holds it.
     pub(crate) fn bind<'py>(&'static self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: the definition lives as long as the process, and nobody writes to it. A new object, or nothing and an
-        // error.
+        // SAFETY: the definition is static and never written. The result is a new object, or null and an error.
         unsafe {
             let made = ffi::PyCFunction_NewEx(self.0.get(), object.as_ptr(), std::ptr::null_mut());
             Bound::from_owned_ptr_or_err(object.py(), made)
@@ -182,7 +182,7 @@ impl Definition {
     }
 }
 
-// SAFETY: nobody writes to it, here or in Python, which only reads definitions.
+// SAFETY: neither this crate nor Python writes to a definition.
 unsafe impl Sync for Definition {}
 
 static CALL: Definition = Definition::new(ffi::PyMethodDef {
@@ -194,22 +194,22 @@ static CALL: Definition = Definition::new(ffi::PyMethodDef {
             .as_ptr(),
 });
 
-/// `Way.call` as Python calls it: by hand, because what PyO3 puts around a method costs as much as a short node.
+/// Implements `Way.call` as a C function, because the wrapper of PyO3 costs as much as a short node.
 unsafe extern "C" fn call(entry: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: Python calls this, with the lock held, and holds both objects until it comes back.
+    // SAFETY: Python calls this with the lock held, and holds both objects until it returns.
     let (py, entry, inputs) = unsafe {
         let py = Python::assume_attached();
         (py, Borrowed::from_ptr(py, entry), Borrowed::from_ptr(py, inputs))
     };
     debug_assert!(FastEntry::is_type_of(&entry), "the function was made with a way");
-    // SAFETY: `Way::call` made the function, with a way.
+    // SAFETY: `FastEntry::call` made the function with a fast entry.
     let entry = unsafe { entry.cast_unchecked::<FastEntry>() }.get();
-    // No panic gets past this: it would end the process.
+    // `run_shortest` catches panics, which would otherwise end the process.
     let ran = match entry.run_shortest(py, inputs) {
         Ok(outputs) => return outputs.into_ptr(),
         Err(ran) => ran,
     };
-    // From here on as PyO3 does it: it counts who is attached, to know when objects may be let go.
+    // From here on PyO3 must know that the thread is attached, because it releases objects only then.
     Python::attach(|py| {
         let answer = guarded(|| entry.finish(&inputs, ran))
             .unwrap_or_else(|message| Err(PyRuntimeError::new_err(format!("engine fault: {message}"))));

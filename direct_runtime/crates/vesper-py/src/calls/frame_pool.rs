@@ -1,5 +1,6 @@
-//! What only the holder of the global lock touches. In a program what waits for its next run: the room of one, or the words
-//! of one without a frame; in a route what was seen.
+//! Containers that only the holder of the global lock accesses.
+//!
+//! A program pools the frame of its next run; a route collects its findings.
 
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
@@ -9,17 +10,16 @@ use pyo3::prelude::*;
 
 use crate::routing::agreements::lock;
 
-/// At most one, which whoever has the global lock takes and brings back. Who finds none, because another call is under
-/// way, makes one.
+/// A pool of at most one spare frame. A call that finds the pool empty makes a new frame.
 pub(crate) struct FramePool<T> {
     spare: UnsafeCell<Option<Box<T>>>,
-    /// False in a Python that runs without the global lock: there nothing waits.
+    /// False in a Python without the global lock, where nothing is pooled.
     is_enabled: bool,
 }
 
-// SAFETY: the cell is touched in `take` and `put` only, by a thread that is attached to a Python with a global lock, and
-// so by one at a time: neither runs code of Python, nor lets go of the lock. Where Python has no such lock nothing is ever
-// put there, and nobody looks. What is taken by another thread than brought it may be sent there.
+// SAFETY: only `take` and `put` access the cell, from a thread attached to a Python with a global lock, hence one at
+// a time: neither runs Python code nor releases the lock. Without a global lock the cell stays empty and unread. `T:
+// Send` lets another thread take the content.
 unsafe impl<T: Send> Sync for FramePool<T> {}
 
 impl<T> FramePool<T> {
@@ -30,7 +30,7 @@ impl<T> FramePool<T> {
         })
     }
 
-    /// False in a Python that runs without the global lock.
+    /// Returns false in a Python without the global lock.
     pub(crate) fn is_enabled(&self) -> bool {
         self.is_enabled
     }
@@ -44,30 +44,31 @@ impl<T> FramePool<T> {
         unsafe { (*self.spare.get()).take() }
     }
 
-    /// INVARIANT: it is clear, and holds no object of Python.
+    /// Puts a frame back.
+    ///
+    /// INVARIANT: the frame is clear and holds no Python object.
     #[inline]
     pub(crate) fn put(&self, _py: Python<'_>, clear: Box<T>) {
         if self.is_enabled {
-            // SAFETY: as above. One that was there goes away after this, and holds no object of Python.
+            // SAFETY: as above. The replaced frame holds no Python object, so dropping it runs no Python code.
             let other = unsafe { (*self.spare.get()).replace(clear) };
             drop(other);
         }
     }
 }
 
-/// What whoever has the global lock looks at and changes. Every call that is compared does, and a lock of its own, that
-/// nobody ever waits for, would cost as much as what is done here.
+/// A cell guarded by the global lock. Every compared call accesses it, and a mutex without contention would cost as
+/// much as the access.
 pub(crate) struct GilCell<T> {
     held: UnsafeCell<T>,
-    /// True while somebody is at it, who would come again.
+    /// True during an access, to detect a nested one.
     is_busy: AtomicBool,
-    /// In a Python that runs without the global lock.
+    /// A mutex for a Python without the global lock.
     lock: Option<Mutex<()>>,
 }
 
-// SAFETY: the cell is touched in `with` only. That is done by a thread that is attached to a Python with a global lock,
-// which it neither lets go of meanwhile nor gives to another, or else with a lock of its own: by one at a time. What it has
-// there is done before it comes to `with` again, which is looked at.
+// SAFETY: only `with` accesses the cell, either from a thread attached to a Python with a global lock, which it keeps
+// meanwhile, or under `lock`: one thread at a time. `is_busy` detects nested accesses.
 unsafe impl<T: Send> Sync for GilCell<T> {}
 
 impl<T: Default> GilCell<T> {
@@ -80,7 +81,9 @@ impl<T: Default> GilCell<T> {
         })
     }
 
-    /// INVARIANT: `does` runs no code of Python, lets go of no object of Python, and comes here no second time.
+    /// Calls `does` with the content.
+    ///
+    /// INVARIANT: `does` runs no Python code, releases no Python object, and does not call `with` again.
     #[inline]
     pub(crate) fn with<R>(&self, _py: Python<'_>, does: impl FnOnce(&mut T) -> R) -> R {
         let locked = self.lock.as_ref().map(lock);
@@ -94,7 +97,7 @@ impl<T: Default> GilCell<T> {
     }
 }
 
-/// Somebody is at it while this lives, also where that panics.
+/// Marks an access; dropped also on a panic.
 struct Busy<'a>(&'a AtomicBool);
 
 impl<'a> Busy<'a> {
@@ -115,7 +118,7 @@ impl Drop for Busy<'_> {
 fn has_global_lock(py: Python<'_>) -> PyResult<bool> {
     match py.import("sys")?.getattr_opt("_is_gil_enabled")? {
         Some(asked) => asked.call0()?.is_truthy(),
-        // Before 3.13 there was no other Python.
+        // Every Python before 3.13 has the global lock.
         None => Ok(true),
     }
 }

@@ -1,14 +1,14 @@
-//! Runs without a frame for callers of Python: a dict straight into words, and words straight into a dict.
+//! Calls of machine code that needs no frame: a dict into words, and words into a dict.
 //!
-//! Nothing is refused here and nothing is decided, as in `swift`. Where an object is not of the very type that most
-//! callers give, or machine code gives up, nothing has happened, and the call begins again in the ordinary way.
+//! This module makes no decisions, like `fast_inputs`. If an object is not of the exact expected type, or machine
+//! code gives up, nothing has happened, and the call restarts with a frame.
 //!
-//! Texts are borrowed from the strings of the caller. So no code of Python may run from the first input that is read to
-//! the last output that is made: it could let go of them. Only inputs and outputs are taken of which that is known, and
-//! the dict of the outputs is made before anything is read, since to make one may collect garbage.
+//! Texts are borrowed from the strings of the caller. Python code could release them, so none may run from the first
+//! input read to the last output made. Therefore only plain inputs and outputs are accepted, and the dict of outputs
+//! is made first, because its allocation may start the garbage collector.
 //!
-//! A run over many rows lets others run meanwhile (`long`): it has texts of its own before the lock is let go, and from
-//! then on nothing of the caller's is looked at any more.
+//! A run over many rows releases the global lock (`long_runs`). Before that it copies its texts, and afterwards it
+//! accesses no object of the caller.
 
 use std::sync::OnceLock;
 
@@ -37,35 +37,34 @@ pub(crate) use input_words::text;
 use input_words::{InOrder, Reader};
 use long_runs::is_long;
 
-/// Units of fuel that a run over few rows may spend: it neither lets other threads run nor notices signals. Longer ones
-/// are for the ordinary way.
+/// Maximum fuel of a run over few rows, which neither releases the lock nor checks signals. Longer ones run with a frame.
 const MAX_FUEL: u64 = 65_536;
-/// What had room for more rows, or for a longer answer, does not wait for the next run.
+/// Maximum number of rows, and of bytes of an answer, for which a pooled allocation has capacity.
 const MAX_POOLED_ROWS: usize = 1_000;
 const MAX_POOLED_ANSWER_BYTES: usize = 1 << 16;
 
-/// What a program keeps for its runs without a frame.
+/// Data of a program for frameless calls.
 pub(crate) struct FramelessCalls {
     pool: FramePool<PooledWords<'static>>,
-    /// The same for the form that says which way a run went.
+    /// The pool of the form that records its path.
     pathed: FramePool<PooledWords<'static>>,
-    /// True where no code of Python runs while inputs are read and outputs are made.
+    /// True if reading inputs and making outputs runs no Python code.
     is_plain: bool,
-    /// The outputs, each None. A copy of it has the table of their names at once.
+    /// A dict of all outputs, each None. A copy already has a table of their names.
     outputs: Py<PyDict>,
-    /// Where the entries of dicts stand, if that is known.
+    /// The layout of dicts, if known.
     layout: Option<Layout>,
-    /// Looked up when the node is loaded: a run would ask whether it was, and have an error at hand that there never is.
+    /// Looked up when the node is loaded, so that a run needs no check for initialisation.
     decimals: &'static Decimals,
-    /// How inputs and outputs stand in JSON; made when that is first asked for.
+    /// The JSON form of inputs and outputs, made on first use.
     json: OnceLock<Worded>,
-    /// How long runs over many rows take,
+    /// Run times over many rows.
     pace: Pace,
-    /// and in the form that says which way they went.
+    /// Run times over many rows of the form that records its path.
     pace_pathed: Pace,
 }
 
-/// What waits for the next run: room, which is clear.
+/// Cleared allocations for the next run.
 struct PooledWords<'a> {
     words: Words<'a>,
     answer: Vec<u8>,
@@ -80,7 +79,7 @@ impl FramelessCalls {
             empty.set_item(name, py.None())?;
         }
         Ok(Self {
-            // Without the global lock another thread may change what is borrowed.
+            // Without the global lock another thread could change borrowed objects.
             is_plain: pool.is_enabled() && shapes.all(|shape| shape.is_plain),
             pool,
             pathed: FramePool::new(py)?,
@@ -98,7 +97,7 @@ impl FramelessCalls {
         self.layout
     }
 
-    /// What outputs of Python are read by where no code of Python may run.
+    /// Returns the readers of Python outputs that run no Python code.
     #[inline]
     pub(crate) fn readers(&self) -> Option<(Layout, &'static Decimals)> {
         Some((self.layout?, self.decimals))
@@ -133,29 +132,30 @@ fn put_back(
     pooled.words.clear();
     pooled.answer.clear();
     let pooled = Box::into_raw(pooled).cast::<PooledWords<'static>>();
-    // SAFETY: what a box just gave, of the same type but for the lifetime of the texts that it borrows, and that it has
-    // none of any more: it was cleared.
+    // SAFETY: the pointer comes from a box of the same type, except for the lifetime of borrowed texts. It borrows
+    // none any more, because it was cleared.
     pool.put(py, unsafe { Box::from_raw(pooled) });
 }
 
-/// One of the two forms that are run so.
+/// One of the two frameless forms of a program.
 struct FramelessForm<'p> {
     express: &'p dyn Express,
     pool: &'p FramePool<PooledWords<'static>>,
     pace: &'p Pace,
 }
 
-/// What came of a run.
+/// Result of a frameless run.
 enum RunResult<T> {
     Done(T),
-    /// Something was not as it mostly is.
+    /// An input or the run is not of the common form.
     GaveUp,
-    /// It would take too long for who cannot be stopped: nothing was tried.
+    /// The run would take too long without a check for signals; it was not started.
     TooLong,
 }
 
 impl<T> RunResult<T> {
-    /// Says it on: whoever gives up often is not asked for a while. What was too long says nothing about other inputs.
+    /// Reports success or failure to `tell`, which suspends a form that gives up often. A run that is too long says
+    /// nothing about other inputs and is not reported.
     #[inline]
     fn report(self, tell: impl FnOnce(bool)) -> Option<T> {
         match self {
@@ -173,7 +173,7 @@ impl<T> RunResult<T> {
 }
 
 impl Program {
-    /// The outputs for these inputs, where both and the run are as most are; otherwise nothing, and nothing was done.
+    /// Returns the outputs, or `None` if it gave up without an effect.
     #[inline]
     pub(crate) fn call_frameless<'py>(
         &self,
@@ -185,7 +185,7 @@ impl Program {
             .report(|has_outputs| self.compiled().expressed(has_outputs))
     }
 
-    /// The same where the way that the run went is one to be trusted, which `trusts` says.
+    /// Returns the outputs like `call_frameless`, if `trusts` accepts the path of the run.
     #[inline]
     pub(crate) fn call_frameless_trusted<'py>(
         &self,
@@ -198,8 +198,9 @@ impl Program {
             .report(|has_outputs| form.expressed(has_outputs))
     }
 
-    /// Runs the form that says which way it goes, and shows it and its words to `look`, which runs no code of Python. Nothing where
-    /// the run or `look` gives up.
+    /// Runs the form that records its path, and passes it and its words to `inspect`.
+    ///
+    /// `inspect` must not run Python code. Returns `None` if the run or `inspect` gives up.
     #[inline]
     pub(crate) fn inspect_frameless<T>(
         &self,
@@ -242,8 +243,9 @@ impl Program {
         run: &FramelessForm<'_>,
         is_wanted: impl FnOnce(&Words<'_>) -> bool,
     ) -> RunResult<Bound<'py, PyDict>> {
-        // May collect garbage, and so run code of Python: before anything is borrowed. In a long run others run before it
-        // is filled, and do not find it: the collector does not look at a dict of strings and None.
+        // Allocating may start the garbage collector and so run Python code; it comes before anything is borrowed.
+        // During a long run other threads cannot reach the dict, because the collector does not track a dict of
+        // strings and None.
         let Some(outputs) = copy_dict(py, &self.frameless_calls().outputs) else {
             return RunResult::GaveUp;
         };
@@ -257,7 +259,7 @@ impl Program {
         })
     }
 
-    /// Runs a form on the inputs in a dict, and shows its words.
+    /// Runs a form on a dict of inputs and passes its words to `inspect`.
     #[inline]
     fn run_and_inspect<T>(
         &self,
@@ -300,7 +302,7 @@ impl Program {
         }
     }
 
-    /// The same for JSON text to the canonical JSON of what is returned.
+    /// Runs JSON text and returns the outputs as canonical JSON, or `None` like `call_frameless`.
     #[inline]
     pub(crate) fn call_frameless_json<'py>(
         &self,
@@ -328,7 +330,7 @@ impl Program {
         answer
     }
 
-    /// Writes the inputs into words; false where it gives up.
+    /// Writes the inputs into words; returns false if it gives up.
     #[inline]
     fn read<'a>(
         &'a self,
@@ -338,7 +340,7 @@ impl Program {
         words: &mut Words<'a>,
     ) -> bool {
         let names = self.inputs().names.len();
-        // Names that are written in a source, in declared order, are the very strings that were interned here.
+        // Names that a caller writes in its source, in declared order, are the strings interned here.
         let given = match reader.layout.and_then(|layout| layout.entries(dict)) {
             Some(entries) if entries.len() <= names => {
                 match self.read_in_order(reader, dict.py(), entries, express, words) {
@@ -356,7 +358,7 @@ impl Program {
         }
     }
 
-    /// Entries whose keys are the first of the names, in declared order.
+    /// Reads entries whose keys are the first names, in declared order.
     #[inline]
     fn read_in_order<'a>(
         &'a self,
@@ -384,7 +386,7 @@ impl Program {
         InOrder::Read
     }
 
-    /// The same for entries in any order; which were given, bit by bit.
+    /// Reads entries in any order; returns a bit set of their places.
     #[inline(never)]
     fn read_any<'a>(
         &'a self,
@@ -411,11 +413,11 @@ impl Program {
         )
     }
 
-    /// Writes the defaults of what was not given; false where there is one that has none, or is an array.
+    /// Writes the defaults of absent inputs; returns false if one has none or is an array.
     #[inline(never)]
     fn put_defaults<'a>(&'a self, given: u64, words: &mut Words<'a>) -> bool {
         let declared = &self.compiled().node().inputs;
-        // Bit by bit: mostly there is one, and to ask each input whether it was given costs more than to put it.
+        // Visits only absent inputs: there are few, and testing every input costs more than writing a default.
         let mut absent = all_bits(declared.len()) & !given;
         while absent != 0 {
             let place = absent.trailing_zeros() as usize;
@@ -430,12 +432,12 @@ impl Program {
         true
     }
 
-    /// Puts the outputs into their dict. Runs no code of Python: every object is of a type of its own, and made here.
+    /// Writes the outputs into their dict. Runs no Python code, because every object is new and of a built-in type.
     #[inline]
     fn write_outputs(&self, py: Python<'_>, words: &Words<'_>, outputs: &Bound<'_, PyDict>) -> Option<()> {
         let NamedShapes { names, shapes } = self.outputs();
         let FramelessCalls { layout, decimals, .. } = self.frameless_calls();
-        // Nobody else has the dict, and none of these objects is one that the collector of garbage looks at.
+        // INVARIANT: the dict has no other owner, and the garbage collector tracks none of these objects.
         let mut slots = layout.map_or_else(Slots::none, |layout| layout.slots(outputs));
         for (place, (name, shape)) in names.iter().zip(shapes).enumerate() {
             let object = match words.output(place)? {
@@ -457,7 +459,7 @@ impl Program {
             let Err(object) = slots.put(place, name, object) else {
                 continue;
             };
-            // SAFETY: a dict that was just made, and two objects that are alive; it takes references of its own.
+            // SAFETY: the dict is new and both objects are alive; the dict takes references of its own.
             if unsafe { ffi::PyDict_SetItem(outputs.as_ptr(), name.as_ptr(), object.as_ptr()) } != 0 {
                 drop(PyErr::fetch(py));
                 return None;
@@ -467,7 +469,7 @@ impl Program {
     }
 }
 
-/// Writes what a run gave as JSON, and says what came of it.
+/// Writes the outputs of a run as JSON.
 #[inline]
 fn write_answer(json: &Worded, ended: Ended, words: &Words<'_>, answer: &mut Vec<u8>) -> RunResult<()> {
     match ended {
@@ -477,10 +479,10 @@ fn write_answer(json: &Worded, ended: Ended, words: &Words<'_>, answer: &mut Vec
     }
 }
 
-/// A new dict of the same names.
+/// Returns a new dict with the same keys.
 #[inline]
 fn copy_dict<'py>(py: Python<'py>, dict: &Py<PyDict>) -> Option<Bound<'py, PyDict>> {
-    // SAFETY: a dict that is alive. A new dict, or nothing and an error, which is the ordinary way's to meet again.
+    // SAFETY: the dict is alive. The result is a new dict, or null and an error, which recurs when the call runs with a frame.
     unsafe {
         let made = ffi::PyDict_Copy(dict.as_ptr());
         if made.is_null() {

@@ -1,4 +1,4 @@
-//! How an execution ended, as Python sees it: a tuple that begins with the kind of the outcome.
+//! Outcomes as Python tuples that begin with the kind of the outcome.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl NamedShapes {
     }
 }
 
-/// What is needed to give outcomes and marks of a node a Python form.
+/// Converter of the outcomes and marks of a node to Python objects.
 pub(crate) struct Presenter<'a> {
     pub(crate) node: &'a Node,
     pub(crate) shapes: &'a Shapes,
@@ -86,7 +86,7 @@ impl Presenter<'_> {
                         PyRuntimeError::new_err("engine fault: a clause mentions what is not there")
                     })?;
                     let value = match value {
-                        // Where a node ends with an error, invariants see null for any output.
+                        // If a node ends with an error, invariants read null for every output.
                         Value::Null => py.None().into_bound(py),
                         value => to_python(py, &self.shapes.of(py, ty), value)?,
                     };

@@ -1,4 +1,4 @@
-//! A loaded node, as Python calls it: a dict of inputs in, a tuple that says how the execution ended out.
+//! A loaded node: Python calls it with a dict of inputs and gets an outcome as a tuple.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::inputs::values::{any_scalar, to_dict};
 use crate::tier::{JitOptions, listing, report_dict};
 use crate::watch::{WATCH, run_watched};
 
-/// One loaded node: verified, compiled, immutable, safe to call from any thread.
+/// A loaded node: verified, compiled, immutable, safe to call from any thread.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Program {
     compiled: vesper_interp::Program,
@@ -35,20 +35,22 @@ pub(crate) struct Program {
     inputs_by_name: HashMap<Arc<str>, usize>,
     outputs: NamedShapes,
     shapes: Shapes,
-    /// True where no input runs code of Python while it is read.
+    /// True if reading the inputs runs no Python code.
     has_plain_inputs: bool,
     frames: FramePool<Room>,
     pathed_frames: FramePool<Room>,
     frameless_calls: FramelessCalls,
 }
 
-/// The converted inputs, or what is wrong with them.
+/// The converted inputs, or their problems.
 pub(crate) type Converted = Result<Vec<Value>, Problems>;
 
 #[pymethods]
 impl Program {
-    /// Reads, verifies and compiles a document; `dependencies` are those of the nodes that it calls. `rules` names those
-    /// of the optimizer that are to be used: none where it is empty, all where there is no such list.
+    /// Reads, verifies and compiles a document.
+    ///
+    /// `dependencies` are the documents of the nodes that it calls. `rules` names the rules of the optimizer to
+    /// apply; the default is all.
     #[staticmethod]
     #[pyo3(signature = (
         ir, dependencies = Vec::new(), /, optimise = true, rules = None, *,
@@ -120,26 +122,25 @@ impl Program {
         &self.compiled.node().semantic_hash
     }
 
-    /// What the optimizer makes of the node, for people to read (docs/spec/optimizer.md).
+    /// Returns the optimised form of the node as readable text (docs/spec/optimizer.md).
     fn optimised_listing(&self) -> PyResult<String> {
         guarded(|| self.compiled.optimised_listing())
             .map_err(|message| PyRuntimeError::new_err(format!("engine fault while optimising: {message}")))
     }
 
-    /// True when an execution may ask for effects: then it is started, not called.
+    /// Returns true if an execution may make requests; such a node is started, not called.
     #[getter]
     fn asks(&self) -> bool {
         self.compiled.asks()
     }
 
-    /// True when an execution needs the time of its start.
+    /// Returns true if an execution uses its start time.
     #[getter]
     fn uses_now(&self) -> bool {
         self.compiled.uses_now()
     }
 
-    /// What is made of the plain form of the node and of those it calls, by their ids, and of its pathed form where
-    /// that was ever asked for.
+    /// Returns tier reports of the plain forms by node id, and of the pathed form if it is in use.
     fn tier<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (units, pathed) = self.compiled.tiers();
         let plain = PyDict::new(py);
@@ -155,13 +156,13 @@ impl Program {
         Ok(found)
     }
 
-    /// What a call runs, as text: `bytecode`, or machine code as `clif` or `asm`.
+    /// Returns the code of the node as text: `ir-optimized`, `bytecode`, `clif` or `asm`.
     #[pyo3(signature = (what, /))]
     fn look(&self, what: &str) -> PyResult<String> {
         listing(&self.compiled, what)
     }
 
-    /// The outcome of an execution on these inputs, within these limits.
+    /// Returns the outcome of an execution on these inputs, within these limits.
     #[pyo3(signature = (inputs, /, now = None, fuel = None, seconds = None))]
     fn call<'py>(
         &self,
@@ -182,7 +183,7 @@ impl Program {
         }
     }
 
-    /// The marks and the outcome of an execution on these inputs.
+    /// Returns the marks and the outcome of an execution on these inputs.
     #[pyo3(signature = (inputs, /, now = None))]
     fn trace<'py>(
         &self,
@@ -208,7 +209,7 @@ impl Program {
         }
     }
 
-    /// What a run may pass, by its number in a path: kind, expression (of a handler, its number) and outcome.
+    /// Returns the points of the node by number: kind, expression or handler number, and outcome.
     fn points(&self) -> PyResult<Vec<(&'static str, u32, &'static str)>> {
         let points = guarded(|| self.compiled.points())
             .map_err(|message| PyRuntimeError::new_err(format!("engine fault: {message}")))?;
@@ -231,7 +232,7 @@ impl Program {
         Ok(shown.collect())
     }
 
-    /// The outcome, the path and the fingerprint of an execution on these inputs.
+    /// Returns the outcome, the path and the fingerprint of an execution on these inputs.
     #[pyo3(signature = (inputs, key, /, now = None, fuel = None, seconds = None))]
     fn call_pathed<'py>(
         &self,
@@ -252,7 +253,7 @@ impl Program {
         Ok((outcome, PyBytes::new(py, &path.bytes()), fingerprint))
     }
 
-    /// An execution on these inputs that says which way it goes.
+    /// Creates an execution on these inputs that records its path.
     #[pyo3(signature = (inputs, key, /, now = None, fuel = None, seconds = None))]
     fn start_pathed<'py>(
         program: &Bound<'py, Self>,
@@ -292,7 +293,7 @@ impl Program {
         })
     }
 
-    /// An execution on these inputs, which runs when it is advanced.
+    /// Creates an execution on these inputs, which runs when it is advanced.
     #[pyo3(signature = (inputs, /, now = None, is_traced = true, fuel = None, seconds = None))]
     fn start<'py>(
         program: &Bound<'py, Self>,
@@ -320,7 +321,7 @@ impl Program {
     }
 }
 
-/// What is not said is what it is for an execution for which nobody says anything.
+/// Returns limits, with defaults for those not given.
 pub(crate) fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits> {
     let usual = Limits::default();
     let time = match seconds.map(Duration::try_from_secs_f64) {
@@ -341,7 +342,7 @@ pub(crate) fn as_dict<'a, 'py>(inputs: &'a Bound<'py, PyAny>) -> PyResult<&'a Bo
         .map_err(|_| PyTypeError::new_err("the inputs of a node are a dict"))
 }
 
-/// Sixteen bytes.
+/// Checks that a fingerprint key has sixteen bytes.
 pub(crate) fn fingerprint_key(key: &[u8]) -> PyResult<FingerprintKey> {
     FingerprintKey::try_from(key).map_err(|_| {
         PyValueError::new_err(format!(
@@ -351,7 +352,7 @@ pub(crate) fn fingerprint_key(key: &[u8]) -> PyResult<FingerprintKey> {
     })
 }
 
-/// How a pathed call ended (the outer error is what it panicked with), its path and its fingerprint.
+/// Result, path and fingerprint of a pathed call. The outer error is the message of a panic.
 pub(crate) type PathedRun = (
     Result<Result<Outcome, Problems>, String>,
     vesper_interp::Path,
@@ -359,8 +360,10 @@ pub(crate) type PathedRun = (
 );
 
 impl Program {
-    /// Converts inputs and runs a node without effects. Inputs that could not be converted have passed nothing, and
-    /// the fingerprint of what is wrong with them; so has a panic, and the fingerprint 0.
+    /// Converts inputs and runs a node without effects, recording its path.
+    ///
+    /// Inputs with problems have an empty path and the fingerprint of their problems; a panic has an empty path and
+    /// the fingerprint 0.
     pub(crate) fn run_pathed(
         &self,
         py: Python<'_>,
@@ -392,12 +395,12 @@ impl Program {
         )
     }
 
-    /// The inputs in the frame of a run that says which way it goes; the error is what that panicked with.
+    /// Converts inputs into a frame that records its path. The error is the message of a panic.
     pub(crate) fn convert_pathed(&self, inputs: &Bound<'_, PyDict>) -> Result<PyResult<Converted>, String> {
         guarded(|| self.convert_into(self.compiled.new_pathed_frame(), inputs))
     }
 
-    /// These inputs as Python has them.
+    /// Returns these inputs as a Python dict.
     pub(crate) fn inputs_object<'py>(
         &self,
         py: Python<'py>,
@@ -410,7 +413,7 @@ impl Program {
         &self.outputs
     }
 
-    /// Converts inputs and runs a node without effects; the inner error is what it panicked with.
+    /// Converts inputs by all rules and runs a node without effects. The inner error is the message of a panic.
     pub(crate) fn run_checked(
         &self,
         py: Python<'_>,
@@ -429,7 +432,7 @@ impl Program {
         })
     }
 
-    /// Room for a run; nothing where the node asks, calls or needs the time.
+    /// Returns a room for a run, or `None` if the node makes requests, calls nodes or uses the time.
     #[inline]
     pub(crate) fn room(&self, py: Python<'_>) -> Option<Box<Room>> {
         match self.frames.take(py) {
@@ -438,13 +441,15 @@ impl Program {
         }
     }
 
-    /// INVARIANT: the room is clear, and came from `room`.
+    /// Puts a room back.
+    ///
+    /// INVARIANT: the room is clear and came from `room`.
     #[inline]
     pub(crate) fn put_back(&self, py: Python<'_>, room: Box<Room>) {
         self.frames.put(py, room);
     }
 
-    /// The same for a run that says which way it goes.
+    /// Returns a room for a run that records its path.
     #[inline]
     pub(crate) fn pathed_room(&self, py: Python<'_>) -> Option<Box<Room>> {
         match self.pathed_frames.take(py) {
@@ -453,7 +458,9 @@ impl Program {
         }
     }
 
-    /// INVARIANT: the room is clear, and came from `pathed_room`.
+    /// Puts a pathed room back.
+    ///
+    /// INVARIANT: the room is clear and came from `pathed_room`.
     #[inline]
     pub(crate) fn put_back_pathed(&self, py: Python<'_>, room: Box<Room>) {
         self.pathed_frames.put(py, room);
@@ -500,7 +507,7 @@ impl Program {
         Ok(())
     }
 
-    /// The time of the start, in a program that needs it; another one does not look at what was given.
+    /// Converts the start time of a program that uses it; other programs ignore the argument.
     pub(crate) fn now(&self, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Value>> {
         if !self.compiled.uses_now() {
             return Ok(None);
@@ -546,7 +553,7 @@ impl Program {
     }
 }
 
-/// The rules that a caller wants to be used.
+/// Returns the optimizer rules to apply.
 fn select_rules(optimise: bool, names: Option<&[String]>) -> PyResult<Rules> {
     match names {
         _ if !optimise => Ok(Rules::NONE),

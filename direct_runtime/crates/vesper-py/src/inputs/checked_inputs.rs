@@ -1,7 +1,7 @@
-//! Python collections and dicts to values, with every problem in them.
+//! Conversion of Python collections and dicts to values, with a complete list of problems.
 //!
-//! What is in a `list`, `tuple`, `set` or `dict` is read from the storage of the base type, whatever a subclass says of
-//! its length or its items.
+//! Reads a `list`, `tuple`, `set` or `dict` from the storage of the base type. A subclass that overrides its length
+//! or its items has no influence.
 
 use std::sync::Arc;
 
@@ -17,22 +17,24 @@ use crate::inputs::json_values::to_json;
 use crate::inputs::shapes::{Fields, Parts, Shape};
 use crate::inputs::values::to_scalar;
 
-/// The most entries of an array, a set or a map.
+/// Maximum number of entries of an array, a set or a map.
 pub(crate) const MAX_ENTRIES: usize = 1_000_000;
 
-/// The conversion of one call's inputs.
+/// The conversion of the inputs of one call.
 #[derive(Default)]
 pub(crate) struct Conversion<'py> {
     pub(crate) problems: Problems,
-    /// What dicts gave and is not converted yet.
+    /// Objects from dicts that are not converted yet.
     pub(crate) held: Held<'py>,
 }
 
-/// True when the value is in its place, false where problems were found; the error is Python's own, such as a lack of
-/// memory. Values are written where they will be read: one that is given back goes through memory in pieces.
+/// Result of a conversion: true if the value was written, false if there are problems.
+///
+/// An error is an exception of Python, such as a lack of memory. Values are written in place, because returning one
+/// copies it through memory in pieces.
 type Converted = PyResult<bool>;
 
-/// The two forms of an array.
+/// The two Python types of an array.
 pub(crate) enum Sequence<'a, 'py> {
     List(&'a Bound<'py, PyList>),
     Tuple(&'a Bound<'py, PyTuple>),
@@ -67,7 +69,8 @@ impl<'py> Conversion<'py> {
         false
     }
 
-    /// The value of an object, for a place of this type. Goes as deep as the type does, which is limited.
+    /// Writes the value of an object for a place of this type. The depth of recursion is that of the type, which is
+    /// limited.
     pub(crate) fn value(
         &mut self,
         shape: &Shape,
@@ -98,7 +101,7 @@ impl<'py> Conversion<'py> {
         Ok(true)
     }
 
-    /// The items of an array, or of a set in that form.
+    /// Converts the items of an array, or of a set that is given as an array.
     fn items(
         &mut self,
         of: &Shape,
@@ -134,7 +137,8 @@ impl<'py> Conversion<'py> {
             Some((length, members)) => {
                 let mut keys = Vec::with_capacity(length);
                 for member in members {
-                    // Members come in no order that could be told to anyone, so the first misfit says it all.
+                    // The members have no order that a message could use, so the first problem is reported for the
+                    // whole set.
                     let fits = to_scalar(of, &member?, out)?.is_ok();
                     match out.to_key().filter(|_| fits) {
                         Some(key) => keys.push(key),
@@ -183,7 +187,7 @@ impl<'py> Conversion<'py> {
             }
         }
         given.sort_by(|(left, _), (right, _)| left.cmp(right));
-        // Keys of subclasses may be different in the dict and yet have the same base value.
+        // Keys of subclasses may differ in the dict and still have equal base values.
         if given
             .windows(2)
             .any(|pair| matches!(pair, [(left, _), (right, _)] if left == right))
@@ -231,7 +235,7 @@ impl<'py> Conversion<'py> {
         let declared = fields.of.fields();
         let values = collect_values(fields.shapes.len(), |place, out| {
             let given = self.held.get_mut(base + place).and_then(Option::take);
-            // As many shapes as fields.
+            // There are as many shapes as fields.
             let (Some(field), Some(shape)) = (declared.get(place), fields.shapes.get(place)) else {
                 return Ok(false);
             };
@@ -249,7 +253,7 @@ impl<'py> Conversion<'py> {
         Ok(true)
     }
 
-    /// The value of an input or a field, which may not be given.
+    /// Writes the value of an input or a field, or its default if it is absent.
     pub(crate) fn value_or_default(
         &mut self,
         shape: &Shape,
@@ -270,25 +274,25 @@ impl<'py> Conversion<'py> {
     }
 }
 
-/// So many values, in one allocation; nothing where one is missing. All are asked for, that every problem is found,
-/// unless Python itself has an error.
+/// Collects `length` values in one allocation; returns `None` if one is missing. Every value is converted, so that
+/// all problems are found, unless Python raises.
 fn collect_values(
     length: usize,
     mut value: impl FnMut(usize, &mut Value) -> Converted,
 ) -> PyResult<Option<Arc<[Value]>>> {
     let mut values: Arc<[Value]> = (0..length).map(|_| Value::Null).collect();
     let mut is_whole = true;
-    // Nobody else has it yet.
+    // The allocation has no other owner yet.
     for (place, out) in Arc::get_mut(&mut values).into_iter().flatten().enumerate() {
         is_whole &= value(place, out)?;
     }
     Ok(is_whole.then_some(values))
 }
 
-/// How many members a set has, and an iterator of the base type over them; nothing where the object is no set.
+/// Returns the size of a set and an iterator over it, or `None` for other objects.
 fn members<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(usize, Bound<'py, PyIterator>)>> {
     let py = object.py();
-    // The size is read from the storage, and for a subclass `__iter__` is taken from the base type.
+    // The size comes from the storage. A subclass is iterated with `__iter__` of the base type.
     let (length, class, is_exact) = if let Ok(set) = object.cast::<PySet>() {
         let is_exact = object.is_exact_instance_of::<PySet>();
         (set.len(), py.get_type::<PySet>(), is_exact)

@@ -1,22 +1,23 @@
-//! A dict by the names in it: how both the inputs of a node and the fields of a record come.
+//! Assignment of dict entries to declared names: inputs of a node and fields of a record.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-/// Up to this many names, looking through all of them is quicker than searching for one.
+/// Maximum number of names for which a linear scan is faster than a search.
 const FEW_NAMES: usize = 16;
 
-/// Objects that are held while they are converted: those of one dict behind those of the dict around it.
+/// Objects held during conversion. The entries of a nested dict follow those of the dict around it.
 pub(crate) type Held<'py> = Vec<Option<Bound<'py, PyAny>>>;
 
-/// What else a dict has: names in code-point order, each once, as UTF-8 with lone surrogates in it.
+/// Undeclared names in code-point order without repetition, as UTF-8 that may contain lone surrogates.
 pub(crate) type Unknown = Vec<Vec<u8>>;
 
-/// Puts what a dict gives behind what is held, one place for each declared name; nothing where a key is not a string.
+/// Appends the entries of a dict to `held`, one place for each declared name. Returns `None` if a key is not a
+/// string.
 ///
-/// Goes through the dict's own storage instead of asking it: a look-up may call `__eq__` of keys that are subclasses of
-/// `str`, and a subclass of `dict` may have methods of its own. Of two keys with the same text the later one counts.
+/// Iterates the storage of the dict: a lookup could call `__eq__` of keys that are subclasses of `str`, and a
+/// subclass of `dict` could override methods. Of two keys with equal text the later one counts.
 pub(crate) fn gather<'py>(
     dict: &Bound<'py, PyDict>,
     names: &[Py<PyString>],
@@ -30,11 +31,12 @@ pub(crate) fn gather<'py>(
     let mut cursor: ffi::Py_ssize_t = 0;
     let mut position = 0;
     let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the dict is alive and this thread is attached. Hardly anything in this loop can run Python code (an error
-    // about a lone surrogate may start the collector); if it does, and changes the dict, then `PyDict_Next` still gives
-    // entries that are there at that moment, or ends.
+    // SAFETY: the dict is alive and this thread is attached. Python code can run in this loop only if an error about
+    // a lone surrogate starts the garbage collector. If that code changes the dict, `PyDict_Next` still returns
+    // entries that exist at that moment, or ends.
     while unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut cursor, &raw mut key, &raw mut value) } != 0 {
-        // SAFETY: an entry that `PyDict_Next` just found: the dict holds both, and from here on so does this.
+        // SAFETY: `PyDict_Next` returned this entry, so the dict holds both objects; from here on these references
+        // do, too.
         let (key, value) = unsafe {
             (
                 Bound::from_borrowed_ptr(py, key),
@@ -64,8 +66,8 @@ pub(crate) fn gather<'py>(
     Ok(Some(spelled))
 }
 
-/// The place of a name. Callers mostly write the names in their source, in declared order: then the key is the very
-/// string that was interned here.
+/// Returns the place of a name. Names that a caller writes in its source, in declared order, are the strings interned
+/// here.
 #[inline]
 fn find_place(
     key: &Bound<'_, PyString>,
@@ -84,12 +86,12 @@ fn find_place(
     find(key.to_str().ok()?)
 }
 
-/// The UTF-8 of a string, with lone surrogates encoded as if they were characters.
+/// Returns the UTF-8 of a string, with lone surrogates encoded like characters.
 fn bytes_with_surrogates(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
     if let Ok(text) = text.to_str() {
         return Ok(text.as_bytes().to_vec());
     }
-    // From the base type, because a subclass may have its own `encode`.
+    // `encode` of the base type, because a subclass may override it.
     let class = text.py().get_type::<PyString>();
     let bytes = class.call_method1("encode", (text, "utf-8", "surrogatepass"))?;
     Ok(bytes.cast::<PyBytes>()?.as_bytes().to_vec())

@@ -1,9 +1,8 @@
-//! Inputs as most callers give them, straight from a dict into the registers of a run, and outputs straight out of them.
+//! Fast conversion of common inputs from a dict into a room, and of outputs out of it.
 //!
-//! Nothing is refused here and nothing is decided. Where an object is not of the very type that most callers give, or a
-//! name is missing that has no default, this gives up and `composed` begins again: it knows all the rules, and finds
-//! every problem. What is here only borrows: while inputs of plain shapes are read no code of Python runs, so that nothing
-//! goes away.
+//! This module makes no decisions. If an object is not of the exact expected type, or a name without a default is
+//! missing, it gives up, and `checked_inputs` converts the inputs again by all rules. The objects are only borrowed:
+//! reading inputs of plain shapes runs no Python code that could release them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,20 +26,20 @@ use crate::layout::decimals::{Decimals, decimals};
 use crate::layout::dicts::{Entries, Layout};
 use crate::watch::{WATCH, run_watched_within};
 
-/// As many names have a bit each.
+/// Maximum number of names, each of which has a bit in a `u64`.
 const MAX_NAMES: usize = 64;
-/// Up to this many names, looking through all of them is quicker than searching for one.
+/// Maximum number of names for which a linear scan is faster than a search.
 const FEW_NAMES: usize = 16;
 
-/// How a run went that began with inputs as most callers give them.
+/// Result of a run on fast inputs.
 pub(crate) enum FastRun<'py> {
     Returned(Bound<'py, PyDict>),
     Otherwise(Outcome),
-    /// The inputs are not so: nothing was run.
+    /// The inputs need `checked_inputs`; nothing was run.
     Unusual,
 }
 
-/// What a run may use up where nobody says anything. There is no clock: the watch has one for runs that are not short.
+/// Limits of a call without explicit limits. They contain no time, because the watch measures the time of long runs.
 pub(crate) const DEFAULT_LIMITS: Limits = Limits {
     fuel: FUEL,
     time: None,
@@ -48,7 +47,7 @@ pub(crate) const DEFAULT_LIMITS: Limits = Limits {
 };
 
 impl Program {
-    /// Runs a node in a room of its own. The room is clear afterwards, unless this panics.
+    /// Runs a node in a room. The room is clear afterwards, unless this panics.
     #[inline]
     pub(crate) fn run_fast<'py>(
         &self,
@@ -77,7 +76,7 @@ impl Program {
         }
     }
 
-    /// Runs a node in a room and leaves the outputs there; nothing where the inputs are not as most callers give them.
+    /// Runs a node in a room and leaves the outputs there. Returns `None` if the inputs need `checked_inputs`.
     #[inline]
     pub(crate) fn run_in_room<'py>(
         &self,
@@ -93,7 +92,7 @@ impl Program {
         run_watched_within(py, limit, || compiled.run_in(room, DEFAULT_LIMITS)).map(Some)
     }
 
-    /// Writes the inputs into their places; false where it gives up.
+    /// Writes the inputs into their places; returns false if it gives up.
     #[inline]
     pub(crate) fn read_inputs<'py>(
         &self,
@@ -101,8 +100,8 @@ impl Program {
         inputs: &Bound<'py, PyDict>,
         places: &mut [Value],
     ) -> PyResult<bool> {
-        // What runs code of Python while it is read is left alone before anything ran: that may change the dict, and
-        // whoever begins again must find what was given.
+        // Reading other shapes may run Python code that changes the dict. Give up before that, so that the checked
+        // conversion finds the original inputs.
         if !self.has_plain_inputs() {
             return Ok(false);
         }
@@ -142,7 +141,7 @@ impl Program {
         Ok(true)
     }
 
-    /// The outputs of a run that returned.
+    /// Returns the outputs of a run that returned.
     #[inline]
     pub(crate) fn outputs_of<'py>(&self, py: Python<'py>, room: &Room) -> PyResult<Bound<'py, PyDict>> {
         let NamedShapes { names, shapes } = self.outputs();
@@ -156,7 +155,7 @@ impl Program {
                 (Parts::None, Value::Integer(number)) => number.into_pyobject(py)?.into_any(),
                 _ => to_python(py, shape, value)?,
             };
-            // SAFETY: a dict that was just made, and two objects that are alive; it takes references of its own.
+            // SAFETY: the dict is new and both objects are alive; the dict takes references of its own.
             let is_set = unsafe { ffi::PyDict_SetItem(dict.as_ptr(), name.as_ptr(), object.as_ptr()) };
             if is_set != 0 {
                 return Err(PyErr::fetch(py));
@@ -166,8 +165,9 @@ impl Program {
     }
 }
 
-/// Calls `each` with the place of every entry's name and its value, until it says no; which places were given, bit by
-/// bit, or nothing where a key is no declared name, or one comes twice.
+/// Calls `each` with the place and value of every entry, until it returns false.
+///
+/// Returns a bit set of the places, or `None` if `each` returned false, or a key is undeclared or repeated.
 #[inline]
 pub(crate) fn visit_entries<'a, 'py>(
     layout: Option<Layout>,
@@ -177,7 +177,7 @@ pub(crate) fn visit_entries<'a, 'py>(
     mut each: impl FnMut(usize, Borrowed<'a, 'py, PyAny>) -> bool,
 ) -> Option<u64> {
     let py = dict.py();
-    // Nothing in this loop runs code of Python, nor does `each`.
+    // INVARIANT: neither this loop nor `each` runs Python code.
     let mut entries = Entries::of(dict, layout);
     if names.len() > MAX_NAMES || entries.len() > names.len() {
         return None;
@@ -186,13 +186,12 @@ pub(crate) fn visit_entries<'a, 'py>(
     for position in 0..entries.len() {
         let (key, value) = entries.next()?;
         let place = match names.get(position) {
-            // Callers mostly write the names in their source, in declared order: then the key is the very string that
-            // was interned here.
+            // Names that a caller writes in its source, in declared order, are the strings interned here.
             Some(name) if name.as_ptr() == key => position,
-            // SAFETY: an entry that was just found: the dict holds its key.
+            // SAFETY: the entry was just found, so the dict holds its key.
             _ => find_place(unsafe { Borrowed::from_ptr_or_opt(py, key) }?, names, &find)?,
         };
-        // At most `MOST_NAMES`, so that nothing is cut off.
+        // Places are less than `MAX_NAMES`, so the mask changes nothing.
         let bit = 1_u64 << (place & (MAX_NAMES - 1));
         if given & bit != 0 {
             return None;
@@ -205,7 +204,7 @@ pub(crate) fn visit_entries<'a, 'py>(
     Some(given)
 }
 
-/// The bits of so many places.
+/// Returns a bit set of the first `places` places.
 #[inline]
 pub(crate) fn all_bits(places: usize) -> u64 {
     if places >= MAX_NAMES {
@@ -215,7 +214,7 @@ pub(crate) fn all_bits(places: usize) -> u64 {
     }
 }
 
-/// The place of a name that is not the next one. Of a subclass of `str`, and of a text that is no Unicode, none.
+/// Returns the place of a name out of order. A subclass of `str` and a lone surrogate have none.
 #[inline(never)]
 fn find_place(
     key: Borrowed<'_, '_, PyAny>,
@@ -230,15 +229,15 @@ fn find_place(
     find(key.cast_exact::<PyString>().ok()?.to_str().ok()?)
 }
 
-/// Reads objects of plain shapes, each of the very type that most callers give.
+/// Reader of plain shapes that accepts objects of exact types only.
 struct Reader<'a> {
     decimals: &'a Decimals,
     layout: Option<Layout>,
 }
 
 impl Reader<'_> {
-    /// Writes a value into a place that holds nothing; false where it gives up. Goes as deep as the type does, which is
-    /// limited.
+    /// Writes a value into an empty place; returns false if it gives up. The depth of recursion is that of the type,
+    /// which is limited.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -247,15 +246,15 @@ impl Reader<'_> {
     fn value(&self, shape: &Shape, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
         match &shape.parts {
             Parts::None => self.scalar(&shape.ty, object, out),
-            _ => self.composed(shape, object, out),
+            _ => self.compound(shape, object, out),
         }
     }
 
     #[inline(never)]
-    fn composed(&self, shape: &Shape, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
+    fn compound(&self, shape: &Shape, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
         match &shape.parts {
             Parts::Enum(names) => {
-                // Members that were written in a source are interned, as these are.
+                // Members written in a source are interned, like these names.
                 let place = names.iter().position(|name| name.as_ptr() == object.as_ptr());
                 match (place.map(u32::try_from), &shape.ty) {
                     (Some(Ok(place)), _) => {
@@ -287,7 +286,7 @@ impl Reader<'_> {
     fn scalar(&self, ty: &Type, object: Borrowed<'_, '_, PyAny>, out: &mut Value) -> bool {
         match ty {
             Type::Decimal => {
-                // `quick` says that the scale is within the limits.
+                // `read_small` guarantees that the scale is within its limit.
                 if let Some((coefficient, scale)) = self.decimals.read_small(&object) {
                     out.put_small_decimal(coefficient, scale);
                     return true;
@@ -338,8 +337,8 @@ impl Reader<'_> {
         }
         let mut items = NewValues::new(length);
         for (place, out) in (0..).zip(items.places()) {
-            // SAFETY: the list is alive, and as long as it was: nothing in this loop runs code of Python. It holds its
-            // items.
+            // SAFETY: the list is alive and holds its items. Its length is unchanged, because this loop runs no
+            // Python code.
             let item =
                 unsafe { Borrowed::from_ptr_or_opt(object.py(), ffi::PyList_GET_ITEM(list.as_ptr(), place)) };
             if !item.is_some_and(|item| self.value(of, item, out)) {
@@ -369,7 +368,7 @@ impl Reader<'_> {
         let Some(given) = given else {
             return false;
         };
-        // What is not given is null, if it may be.
+        // An absent optional field is null.
         let is_whole = given == all_bits(fields.shapes.len())
             || (fields.shapes.iter().enumerate())
                 .all(|(place, shape)| given & 1 << place != 0 || matches!(shape.parts, Parts::Optional(_)));
@@ -380,25 +379,26 @@ impl Reader<'_> {
     }
 }
 
-/// The text of an exact string, unless it is no Unicode.
+/// Returns the text of an exact string, unless it contains a lone surrogate.
 #[inline]
 fn text_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a str> {
     object.cast_exact::<PyString>().ok()?.to_str().ok()
 }
 
-/// An exact integer of at most 64 bits.
+/// Returns the value of an exact integer of at most 64 bits.
 #[inline]
 pub(crate) fn integer(object: Borrowed<'_, '_, PyAny>) -> Option<i64> {
     if object.get_type_ptr() != PyInt::type_object_raw(object.py()) {
         return None;
     }
     let mut overflow = 0;
-    // SAFETY: an exact integer that is alive: this reads its digits, runs nothing, and raises nothing.
+    // SAFETY: the object is an exact integer and alive. The function reads its digits, runs no Python code and raises
+    // nothing.
     let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(object.as_ptr(), &raw mut overflow) };
     (overflow == 0).then_some(value)
 }
 
-/// Values in one allocation that nobody else has yet; each is null until it is written.
+/// Values in a new allocation with one owner; each is null until written.
 struct NewValues(Arc<[Value]>);
 
 impl NewValues {
@@ -407,18 +407,18 @@ impl NewValues {
         let values = Arc::<[Value]>::new_uninit_slice(length);
         let first = Arc::as_ptr(&values).cast::<Value>().cast_mut();
         for place in 0..length {
-            // SAFETY: within the allocation, which was just made: nobody else has it, and what is there is no value yet.
+            // SAFETY: the place is inside the new allocation, which has no other owner and holds no value there yet.
             unsafe { first.add(place).write(Value::Null) };
         }
-        // SAFETY: every one of them was just written.
+        // SAFETY: the loop wrote every value.
         Self(unsafe { values.assume_init() })
     }
 
     #[inline]
     fn places(&mut self) -> &mut [Value] {
         let first = Arc::as_ptr(&self.0).cast::<Value>().cast_mut();
-        // SAFETY: all of the values of one allocation, which nobody else has: it was made above, is never copied, and
-        // is only given away whole. `Arc::get_mut` would say so too, but asks with an atomic exchange.
+        // SAFETY: the slice is the whole allocation, and this is its only owner: it is never cloned, and moved out
+        // only as a whole. `Arc::get_mut` would check this with an atomic exchange.
         unsafe { std::slice::from_raw_parts_mut(first, self.0.len()) }
     }
 }

@@ -1,4 +1,4 @@
-//! JSON values from Python objects and back.
+//! Conversion between JSON values and Python objects.
 
 use std::sync::Arc;
 
@@ -14,24 +14,25 @@ use crate::inputs::checked_inputs::Sequence;
 use crate::inputs::values::read_integer;
 use crate::layout::decimals::decimals;
 
-/// The JSON value that an object is, or the kind of the problem with it; the outer error is Python's own.
+/// Converts an object to a JSON value, or returns the kind of its problem. The outer error is an exception of Python.
 pub(crate) fn to_json(object: &Bound<'_, PyAny>) -> PyResult<Result<Json, ProblemKind>> {
     let mut reading = Reading {
         problem: None,
         around: Vec::new(),
     };
     let value = reading.value(object)?;
-    // Nothing is left out without a problem.
+    // A missing value always has a problem.
     Ok(match (reading.problem, value) {
         (None, Some(value)) => Ok(value),
         (problem, _) => Err(problem.unwrap_or(ProblemKind::WrongType)),
     })
 }
 
-/// One value, all of whose problems are problems of the whole: the first kind counts, wherever it was found.
+/// State of one conversion, which reports a single problem for the whole value. The kind that is first in the table
+/// of problems counts.
 struct Reading {
     problem: Option<ProblemKind>,
-    /// The addresses of the lists and dicts that are being read, each inside the one before.
+    /// Addresses of the enclosing lists and dicts, outermost first.
     around: Vec<usize>,
 }
 
@@ -59,7 +60,7 @@ impl Reading {
             return Ok(self.text(text).map(Json::Text));
         }
         if let Ok(number) = object.cast::<PyFloat>() {
-            // SEMANTICS: the number that its shortest text spells. NaN and the infinities spell none.
+            // SEMANTICS: a float is the number that its shortest text denotes. NaN and the infinities are malformed.
             let number = Decimal::parse(&float::text(number.value()));
             return Ok(match number {
                 Ok(number) => Some(Json::Number(number)),
@@ -92,7 +93,7 @@ impl Reading {
         None
     }
 
-    /// Reads what is in a list or dict, unless it is too long, too deep, or inside itself.
+    /// Reads a list or dict, unless it is too long, too deep or contains itself.
     fn collection(
         &mut self,
         object: &Bound<'_, PyAny>,
@@ -137,7 +138,7 @@ impl Reading {
         if entries.len() != length {
             return Ok(None);
         }
-        // Keys of subclasses may be different in the dict and yet have the same base value.
+        // Keys of subclasses may differ in the dict and still have equal base values.
         Ok(match Object::new(entries) {
             Some(object) => Some(Json::Object(object)),
             None => self.refuse(ProblemKind::Duplicate),
@@ -145,7 +146,7 @@ impl Reading {
     }
 }
 
-/// The Python form of a JSON value, whose depth is limited.
+/// Converts a JSON value to Python objects. The depth of the value is limited.
 pub(crate) fn json_object<'py>(py: Python<'py>, json: &Json) -> PyResult<Bound<'py, PyAny>> {
     Ok(match json {
         Json::Null => py.None().into_bound(py),
@@ -154,7 +155,7 @@ pub(crate) fn json_object<'py>(py: Python<'py>, json: &Json) -> PyResult<Bound<'
             let text = number.to_string();
             match text.parse::<i64>() {
                 Ok(value) => value.into_pyobject(py)?.into_any(),
-                // At most 1,000 digits, which Python reads.
+                // Python parses up to 1,000 digits, and the number has no more.
                 Err(_) => py.get_type::<PyInt>().call1((text,))?,
             }
         }

@@ -1,10 +1,10 @@
-//! What is wrong with the inputs, as Python sees it.
+//! Problems of inputs as Python objects.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use vesper_interp::problems::Problems;
 
-/// Pairs of path and kind.
+/// Returns pairs of path and kind.
 pub(crate) fn pairs<'py>(
     py: Python<'py>,
     problems: &Problems,

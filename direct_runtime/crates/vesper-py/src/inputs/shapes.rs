@@ -1,5 +1,7 @@
-//! What is made once for the types of a loaded node and of those it calls: the Python strings of enum members and of
-//! record fields, each beside its type, so that a conversion looks nothing up.
+//! Conversion data of types, prepared when a node is loaded.
+//!
+//! A shape holds the interned Python strings of enum members and record fields beside their type, so that a
+//! conversion looks nothing up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,16 +10,16 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use vesper_ir::{Node, RecordType, Type};
 
-/// A type, and what its conversion needs.
+/// A type with its conversion data.
 pub(crate) struct Shape {
     pub(crate) ty: Type,
     pub(crate) parts: Parts,
-    /// True where no object of this type runs code of Python while it is read (`swift`).
+    /// True if reading an object of this type runs no Python code (`fast_inputs`).
     pub(crate) is_plain: bool,
 }
 
 pub(crate) enum Parts {
-    /// Of a type without parts, and of json, whose parts have no types.
+    /// For types without parts, and for json, whose parts have no types.
     None,
     Enum(Vec<Py<PyString>>),
     Optional(Arc<Shape>),
@@ -49,12 +51,12 @@ pub(crate) struct Fields {
     pub(crate) shapes: Vec<Arc<Shape>>,
 }
 
-/// The shapes of the types that have parts, by their address: the types of a node are each one allocation, and the shape
-/// keeps it.
+/// The shapes of types with parts, by the address of the type. Each type of a node is one allocation, which its shape
+/// keeps alive.
 pub(crate) struct Shapes(HashMap<usize, Arc<Shape>>);
 
 impl Shapes {
-    /// The shapes of all types of these nodes.
+    /// Prepares the shapes of all types of these nodes.
     pub(crate) fn new<'a>(py: Python<'_>, nodes: impl IntoIterator<Item = &'a Node>) -> Self {
         let mut shapes = Self(HashMap::new());
         for node in nodes {
@@ -69,7 +71,7 @@ impl Shapes {
         shapes
     }
 
-    /// Goes as deep as the type does, which is limited, and into each part once.
+    /// Adds a type and its parts, each once. The depth of recursion is that of the type, which is limited.
     fn add(&mut self, py: Python<'_>, ty: &Type) -> Arc<Shape> {
         let address = ty.address();
         if let Some(known) = address.and_then(|address| self.0.get(&address)) {
@@ -100,7 +102,7 @@ impl Shapes {
         shape
     }
 
-    /// The shape of a type, which may be one of no node that was loaded here.
+    /// Returns the shape of a type. A type of another node gets a new shape.
     pub(crate) fn of(&self, py: Python<'_>, ty: &Type) -> Arc<Shape> {
         let known = ty.address().and_then(|address| self.0.get(&address));
         known.map_or_else(|| Self(HashMap::new()).add(py, ty), Arc::clone)

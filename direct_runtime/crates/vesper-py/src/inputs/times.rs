@@ -1,6 +1,6 @@
-//! `datetime` objects to what the conversion rules see of them, and back.
+//! Conversion between `datetime` objects and times.
 //!
-//! Parts are read from the storage of the base types; only a time zone is asked, because nobody else knows.
+//! Parts are read from the storage of the base types. Only the offset of a time zone calls Python.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -9,12 +9,12 @@ use pyo3::types::{PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyTi
 use vesper_interp::inputs::Given;
 use vesper_ir::time::{Civil, DAY, SECOND, split_timestamp};
 
-/// A `datetime` or a `date`; nothing for other objects.
+/// Reads a `datetime` or a `date`; returns `None` for other objects.
 pub(crate) fn read_moment(object: &Bound<'_, PyAny>) -> PyResult<Option<Given<'static>>> {
-    // Asked first: every `datetime` is a `date` too.
+    // This test comes first, because every `datetime` is also a `date`.
     if let Ok(moment) = object.cast::<PyDateTime>() {
         let py = object.py();
-        // From the base type, which passes the question on to the time zone.
+        // `utcoffset` of the base type, which calls the time zone.
         let class = py.get_type::<PyDateTime>();
         let offset = class.call_method1(intern!(py, "utcoffset"), (moment,))?;
         if offset.is_none() {
@@ -33,7 +33,7 @@ pub(crate) fn read_moment(object: &Bound<'_, PyAny>) -> PyResult<Option<Given<'s
         .map(|day| Given::Day(i64::from(days(day)))))
 }
 
-/// A `timedelta`; nothing for other objects.
+/// Reads a `timedelta`; returns `None` for other objects.
 pub(crate) fn read_duration(object: &Bound<'_, PyAny>) -> Option<Given<'static>> {
     let length = object.cast::<PyDelta>().ok()?;
     Some(Given::Length(microseconds(length)))
@@ -102,7 +102,7 @@ fn parts(date: i32) -> PyResult<(i32, u8, u8)> {
     Ok((year, small(month)?, small(day)?))
 }
 
-/// A part of a time, in the type that Python's constructors take.
+/// Converts a part of a time to the type that the constructors of Python take.
 fn small<T: TryFrom<N>, N>(part: N) -> PyResult<T> {
     T::try_from(part).map_err(|_| PyRuntimeError::new_err("engine fault: a time is outside its range"))
 }

@@ -1,8 +1,8 @@
-//! Python objects to values of types without parts, and values of any type to Python, as docs/spec/values.md has it.
+//! Conversion of Python objects to scalar values, and of all values to Python (docs/spec/values.md).
 //!
-//! An object of a subclass counts as its base value, and no method it overrides is called: types are told apart by
-//! their layout (`PyLong_Check` and the like) and, for `Decimal`, by the real type; values are read through the C API
-//! or through functions taken from the base type.
+//! An object of a subclass counts as its base value, and no method that it overrides is called. Types are tested by
+//! their layout (`PyLong_Check` and similar), `Decimal` by its real type. Values are read through the C API or
+//! through functions of the base type.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::inputs::shapes::{Parts, Shape};
 use crate::inputs::times::{date_object, duration_object, read_duration, read_moment, timestamp_object};
 use crate::layout::decimals::decimals;
 
-/// An integer of more bits has more than 1,000 digits: 10^1000 has 3,322.
+/// Maximum number of bits of an integer with at most 1,000 digits: 10^1000 has 3,322.
 const DECIMAL_BITS: u64 = 3_322;
 
-/// Writes the value of a type without parts, or gives the kind of the problem with it; the outer error is Python's own,
+/// Writes the value of a scalar type, or returns the kind of its problem. The outer error is an exception of Python,
 /// such as a lack of memory.
 #[inline]
 pub(crate) fn to_scalar(
@@ -33,7 +33,7 @@ pub(crate) fn to_scalar(
     object: &Bound<'_, PyAny>,
     out: &mut Value,
 ) -> PyResult<Result<(), ProblemKind>> {
-    // What most callers give, without asking what else it could be.
+    // The common types first, without testing for others.
     match (&shape.ty, &shape.parts) {
         (Type::Decimal, _) => {
             if let Some((coefficient, scale)) = decimals(object.py())?.read_small(object) {
@@ -75,9 +75,9 @@ pub(crate) fn to_scalar(
     Ok(any_scalar(&shape.ty, object)?.map(|value| *out = value))
 }
 
-/// The value of a type without parts, whatever the object is.
+/// Converts any object to a value of a scalar type.
 pub(crate) fn any_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Result<Value, ProblemKind>> {
-    // Asked first, because a cast that fails makes an error to say so.
+    // Tests with `is_instance_of`, because a failed cast creates an error object.
     if object.is_instance_of::<PyBool>() {
         return Ok(convert(ty, Given::Boolean(object.cast::<PyBool>()?.is_true())));
     }
@@ -110,7 +110,7 @@ pub(crate) fn any_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Resul
     Ok(convert(ty, given))
 }
 
-/// The bytes of a `bytes`, `bytearray` or `memoryview`; nothing for other objects.
+/// Returns the bytes of a `bytes`, `bytearray` or `memoryview`; `None` for other objects.
 fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<Cow<'a, [u8]>>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(Some(Cow::Borrowed(bytes.as_bytes())));
@@ -119,16 +119,16 @@ fn bytes_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<Cow<'a, [u8]>>>
         return Ok(Some(Cow::Owned(bytes.to_vec())));
     }
     if object.is_instance_of::<PyMemoryView>() {
-        // A view may skip bytes and have several dimensions; Python puts it in a row.
+        // A view may skip bytes and have several dimensions; `tobytes` makes them contiguous.
         let row = object.call_method0(intern!(object.py(), "tobytes"))?;
         return Ok(Some(Cow::Owned(row.cast::<PyBytes>()?.as_bytes().to_vec())));
     }
     Ok(None)
 }
 
-/// An integer; one outside 64 bits with its digits only where they are wanted.
+/// Reads an integer. Digits of one outside 64 bits are read only if `is_wide`.
 pub(crate) fn read_integer(integer: &Bound<'_, PyInt>, is_wide: bool) -> PyResult<Given<'static>> {
-    // Reads the digits of the object itself: `__index__` is called only on objects that are no integers.
+    // Reads the digits of the object itself: `__index__` is called only on objects that are not integers.
     if let Ok(value) = integer.extract::<i64>() {
         return Ok(Given::Integer(value));
     }
@@ -156,7 +156,7 @@ pub(crate) fn read_integer(integer: &Bound<'_, PyInt>, is_wide: bool) -> PyResul
     ))
 }
 
-/// The Python form of a value. Goes as deep as the type does, which is limited.
+/// Converts a value to a Python object. The depth of recursion is that of the type, which is limited.
 pub(crate) fn to_python<'py>(py: Python<'py>, shape: &Shape, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match (&shape.parts, value) {
         (Parts::Optional(_), Value::Null) => py.None().into_bound(py),
@@ -199,7 +199,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, shape: &Shape, value: &Value) -> P
     })
 }
 
-/// A new dict of these values under these names.
+/// Returns a new dict of these values under these names.
 pub(crate) fn to_dict<'py>(
     py: Python<'py>,
     names: &[Py<PyString>],
@@ -213,7 +213,7 @@ pub(crate) fn to_dict<'py>(
     Ok(dict)
 }
 
-/// The verifier lets no value through that is not of its type.
+/// Reports a value of another type than declared, which the verifier rules out.
 #[cold]
 fn type_fault() -> PyErr {
     PyRuntimeError::new_err("engine fault: a value is not of its type")

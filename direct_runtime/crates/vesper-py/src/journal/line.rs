@@ -1,8 +1,8 @@
-//! The lines of the journal with their hashes, for entries whose bodies `journal_text` can write.
+//! Lines of the journal with their hashes, for entries whose body `text` can write.
 //!
-//! `vesper/journal/lines.py` says what a line is, and writes every one that is left to it: bodies that stand elsewhere
-//! because they are large, those that are sealed, texts with a lone surrogate. One call here instead of a dozen there: a
-//! step that changes something has two lines and a digest.
+//! `vesper/journal/lines.py` defines the format and writes all other lines: bodies stored elsewhere because of their
+//! size, sealed bodies, and texts with a lone surrogate. One call replaces about ten calls of Python; a step with an
+//! effect writes two lines and a digest.
 
 use std::fmt::Write as _;
 
@@ -14,11 +14,13 @@ use crate::journal::text::{Writer, push_quoted};
 
 /// A line and its hash.
 type Line<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-/// A line, its hash, and the digest of what it asks for.
+/// A line, its hash, and the digest of its request.
 type IntentLine<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, String);
 
-/// The line of an entry, and its hash after the hash `before`; None where Python has to write it. `start` is what all
-/// lines begin with, `other` writes parts of the body that are of rarer kinds, `most` is how many bytes a body may have.
+/// Returns the line of an entry and its hash, or None if Python has to write it.
+///
+/// `start` is the common start of all lines, `before` the previous hash; `other` writes parts of the body of uncommon
+/// kinds, and `most` is the maximum number of bytes of a body.
 #[pyfunction]
 #[pyo3(signature = (start, before, seq, kind, path, effect, effect_class, key, digest, at_us, body, other, most, /))]
 #[allow(clippy::too_many_arguments, reason = "the parts of a line, each once")]
@@ -62,7 +64,7 @@ pub fn journal_line<'py>(
     Ok(Some((PyBytes::new(py, line.as_bytes()), hash(py, before, &line))))
 }
 
-/// The INTENT of a request, its hash, and the digest of the request, which is in it; None where Python has to write it.
+/// Returns the line of an INTENT, its hash and its digest, or None if Python has to write it.
 #[pyfunction]
 #[pyo3(signature = (start, before, seq, path, effect, effect_class, key, at_us, fixed, arguments, other, most, /))]
 #[allow(clippy::too_many_arguments, reason = "the parts of a line, each once")]
@@ -86,7 +88,7 @@ pub fn journal_intent<'py>(
         return Ok(None);
     }
     let arguments = std::mem::take(&mut writer.text);
-    // A digest has the numbers of a json in another form.
+    // A digest writes the numbers of a json in another form.
     if !writer.value(fixed, 0)? || writer.has_json {
         return Ok(None);
     }
@@ -124,7 +126,7 @@ pub fn journal_intent<'py>(
     )))
 }
 
-/// All of a line but its body. A text that has no UTF-8 is None, and then there is no line.
+/// All fields of a line except its body. A text without UTF-8 form is None, which prevents the line.
 struct Head<'a> {
     start: &'a str,
     seq: i64,
@@ -133,7 +135,7 @@ struct Head<'a> {
     path: Option<&'a str>,
     effect: Option<&'a str>,
     effect_class: Option<&'a str>,
-    /// None is no key.
+    /// None if the effect has no key.
     key: Option<&'a str>,
     digest: Option<&'a str>,
 }
@@ -143,7 +145,7 @@ impl Head<'_> {
         let size: usize = body.iter().map(|part| part.len()).sum();
         let mut line = String::with_capacity(size + 256);
         line.push_str(self.start);
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(line, "{},", self.seq);
         for text in [self.kind?, self.path?, self.effect?, self.effect_class?] {
             push_quoted(&mut line, text);
@@ -168,7 +170,7 @@ fn push_key(line: &mut String, key: Option<&str>) {
     }
 }
 
-/// `vesper.journal.typed_json.digest_of`, of texts that are written.
+/// Computes `vesper.journal.typed_json.digest_of` from the written texts.
 fn digest_of(effect: &str, effect_class: &str, fixed: &str, arguments: &str, key: Option<&str>) -> String {
     let mut text = String::with_capacity(fixed.len() + arguments.len() + 128);
     text.push('[');

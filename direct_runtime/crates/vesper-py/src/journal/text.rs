@@ -1,8 +1,9 @@
-//! The text of a value in the journal, for the kinds that nearly all of them are made of.
+//! The text of a journal value, for the common kinds of values.
 //!
-//! `vesper/journal/typed_json.py` says what the text is; this writes the same for texts, whole numbers, floats, booleans,
-//! null, decimals, lists and dicts of these, and asks it for every other value. What it does not want to decide (keys
-//! that are no plain texts, numbers beyond 64 bits, a lone surrogate, great depth or length) it leaves to it as a whole.
+//! `vesper/journal/typed_json.py` defines the text. This module writes the same text for strings, integers, floats,
+//! booleans, null, decimals, and lists and dicts of these, and calls it for every other value. It leaves a value as a
+//! whole to it for keys that are not plain strings, integers beyond 64 bits, lone surrogates, great depth or great
+//! length.
 
 use std::fmt::Write as _;
 
@@ -15,7 +16,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// The text of a value; None where `typed_json` has to write all of it. `other(value)` writes a part.
+/// Returns the text of a value, or None if `typed_json` has to write it. `other(value)` writes a part of it.
 #[pyfunction]
 #[pyo3(signature = (value, other, /))]
 pub fn journal_text(value: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
@@ -25,9 +26,9 @@ pub fn journal_text(value: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyRes
 
 pub struct Writer<'a, 'py> {
     pub text: String,
-    /// True where `other` wrote a json, or something that looks like one.
+    /// True if `other` wrote a json, or a text that resembles one.
     pub has_json: bool,
-    /// Where it gives up: about so many bytes.
+    /// Approximate number of bytes after which the writer gives up.
     most: usize,
     decimal: &'a Bound<'py, PyType>,
     other: &'a Bound<'py, PyAny>,
@@ -46,7 +47,7 @@ impl<'a, 'py> Writer<'a, 'py> {
 }
 
 impl Writer<'_, '_> {
-    /// False where the value is left to others as a whole.
+    /// Writes a value; returns false if `typed_json` has to write the whole value.
     pub fn value(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
         if depth > MAX_DEPTH || self.text.len() > self.most {
             return Ok(false);
@@ -64,7 +65,7 @@ impl Writer<'_, '_> {
             let Ok(number) = number.extract::<i64>() else {
                 return Ok(false);
             };
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(self.text, "{number}");
         } else if let Ok(dict) = value.cast_exact::<PyDict>() {
             return self.dict(dict, depth);
@@ -139,10 +140,10 @@ impl Writer<'_, '_> {
     }
 }
 
-/// A JSON string in which only what must be escaped is.
+/// Appends a JSON string with the minimum of escapes.
 pub fn push_quoted(to: &mut String, text: &str) {
     to.push('"');
-    // Nearly every text has nothing to escape; looked at as a whole, it is looked at many bytes at a time.
+    // Most texts need no escape; a test of the whole text is vectorised.
     if !text.bytes().fold(false, |found, byte| found | is_escaped(byte)) {
         to.push_str(text);
         to.push('"');

@@ -1,9 +1,9 @@
-//! `decimal.Decimal` to decimals and back: through its layout in memory where that is known, otherwise as text.
+//! Conversion between `decimal.Decimal` objects and decimals, through memory layout or text.
 //!
-//! Python has no C API for decimals, and its text costs more than all else that a call does. So the private layout of
-//! `_decimal` is used, on builds of `CPython` that are in the table and pass a test at import;
-//! docs/how-to/use-the-rust-engine.md says how to switch it off. Only exact `Decimal`s are read so: what a subclass is
-//! made of is its own affair.
+//! Python has no C API for decimals, and their text costs more than the rest of a call. On the builds of `CPython`
+//! listed below that pass a test at import, this module therefore uses the private layout of `_decimal`;
+//! docs/how-to/use-the-rust-engine.md describes how to switch it off. Only exact `Decimal` objects are read this way,
+//! because the layout of a subclass is unknown.
 
 use std::mem::{offset_of, size_of};
 
@@ -15,13 +15,13 @@ use pyo3::types::{PyString, PyTuple, PyType};
 use vesper_ir::Decimal;
 use vesper_ir::decimal::{MAX_SCALE, ParseDecimalError};
 
-/// Set to `text`, decimals go as text, whatever Python this is.
+/// Environment variable; `text` forces the conversion through text on any Python.
 const VARIABLE: &str = "VESPER_DECIMALS";
 
-/// The digits of one word of a coefficient: words are to the base of 10^19.
+/// Base of the words of a coefficient, 10^19.
 const WORD_BASE: u128 = 10_000_000_000_000_000_000;
 
-/// What `_decimal` keeps a number in: `mpd_t` of libmpdec.
+/// A number of `_decimal`: `mpd_t` of libmpdec.
 #[repr(C)]
 struct Mpd {
     flags: u8,
@@ -32,36 +32,36 @@ struct Mpd {
     words: *mut u64,
 }
 
-/// The object: `PyDecObject` of `_decimal`.
+/// A decimal object: `PyDecObject` of `_decimal`.
 #[repr(C)]
 struct DecimalObject {
     head: ffi::PyObject,
     hash: ffi::Py_hash_t,
     number: Mpd,
-    /// Where `words` points while a coefficient is not longer.
+    /// Target of `words` for a coefficient that fits.
     own_words: [u64; 4],
 }
 
 const NEGATIVE: u8 = 1;
-/// Infinite, not a number, or a signalling one.
+/// Flags of infinities and of quiet and signalling NaNs.
 const SPECIAL: u8 = 2 | 4 | 8;
-/// Neither the number nor its words are allocated by libmpdec.
+/// Flags of a number whose structure and words libmpdec did not allocate.
 const STATIC: u8 = 16 | 32;
 
-/// How numbers are read from the objects of Python and made into them.
+/// Reader and maker of `Decimal` objects.
 pub(crate) struct Decimals {
     class: Py<PyType>,
-    /// `Decimal.__str__`, from the base type.
+    /// `Decimal.__str__` of the base type.
     to_text: Py<PyAny>,
-    /// Gives a new object of the class whose parts are not yet written, but for its head.
+    /// Allocates an object of the class; only its head is initialised.
     allocate: Allocate,
-    /// Why the layout is not used; nothing where it is.
+    /// Reason for using text; `None` if the layout is used.
     why_text: Option<String>,
 }
 
 type Allocate = unsafe extern "C" fn(*mut ffi::PyTypeObject) -> *mut ffi::PyObject;
 
-/// A number as it stands in memory.
+/// A number as read from memory.
 #[derive(Debug, PartialEq, Eq)]
 struct Raw {
     is_negative: bool,
@@ -69,7 +69,7 @@ struct Raw {
     exponent: isize,
 }
 
-/// Looked up once.
+/// Returns the converter, which is created once.
 #[inline]
 pub(crate) fn decimals(py: Python<'_>) -> PyResult<&'static Decimals> {
     static DECIMALS: PyOnceLock<Decimals> = PyOnceLock::new();
@@ -79,7 +79,7 @@ pub(crate) fn decimals(py: Python<'_>) -> PyResult<&'static Decimals> {
     }
 }
 
-/// How this build reads and makes decimals: `layout`, or `text: ` and why.
+/// Returns how this build converts decimals: `layout`, or `text: ` and the reason.
 #[pyfunction]
 pub(crate) fn decimal_access(py: Python<'_>) -> PyResult<String> {
     Ok(match &decimals(py)?.why_text {
@@ -103,14 +103,16 @@ impl Decimals {
         Ok(decimals)
     }
 
-    /// The coefficient and the scale of an object, if it is of exactly the type whose layout is known, and short enough.
-    /// They are within the limits of a decimal.
+    /// Reads the coefficient and the scale of a small exact `Decimal` from memory.
+    ///
+    /// Returns `None` for other types, long numbers and unknown layouts. The result is within the limits of a
+    /// decimal.
     #[inline]
     pub(crate) fn read_small(&self, object: &Bound<'_, PyAny>) -> Option<(i128, u16)> {
         if self.why_text.is_some() || !self.is_exact(object) {
             return None;
         }
-        // Anything out of the ordinary goes the long way, which knows all the rules.
+        // Any other number is read by `read`, which applies all rules.
         let raw = self.raw(object)?;
         let scale = u16::try_from(raw.exponent.checked_neg()?).ok()?;
         let coefficient = i128::try_from(raw.coefficient).ok()?;
@@ -122,7 +124,7 @@ impl Decimals {
         (scale <= MAX_SCALE).then_some((coefficient, scale))
     }
 
-    /// The same of a coefficient of 64 bits, which most have.
+    /// Reads a number like `read_small`, for coefficients of 64 bits, which are the most common.
     #[inline]
     pub(crate) fn read_short(&self, object: &Bound<'_, PyAny>) -> Option<(i64, u16)> {
         if self.why_text.is_some() || !self.is_exact(object) {
@@ -146,7 +148,7 @@ impl Decimals {
         Some((coefficient, u16::try_from(scale).unwrap_or(MAX_SCALE)))
     }
 
-    /// True for an exact `Decimal` that `quick` reads whole: it drops the sign of a zero.
+    /// Returns true if `read_small` reads the object without loss: it drops the sign of a zero.
     pub(crate) fn is_plain(&self, object: &Bound<'_, PyAny>) -> bool {
         match self.read_small(object) {
             Some((0, _)) => self.raw(object).is_some_and(|raw| !raw.is_negative),
@@ -159,15 +161,15 @@ impl Decimals {
         object.get_type_ptr() == self.class.as_ptr().cast()
     }
 
-    /// A finite number of at most 38 digits, as it stands in memory.
+    /// Reads a finite number of at most 38 digits from memory.
     ///
     /// INVARIANT: the object is exactly a `Decimal`, and its basic size is that of `DecimalObject`.
     #[inline]
     fn raw(&self, object: &Bound<'_, PyAny>) -> Option<Raw> {
         debug_assert!(self.is_exact(object), "only exact decimals have the layout");
-        // SAFETY: the object is alive and exactly of the C type `_decimal.Decimal`, whose basic size was compared with
-        // this struct; a decimal never changes once it is made, but for its hash, which is not read. `words` points to
-        // at least `length` words, and only as many are read.
+        // SAFETY: the object is alive and exactly of the C type `_decimal.Decimal`, whose basic size was compared
+        // with this struct. A decimal is immutable except for its hash, which is not read. `words` points to at least
+        // `length` words, and no more are read.
         let (flags, exponent, low, high) = unsafe {
             let number = &(*object.as_ptr().cast::<DecimalObject>()).number;
             let (low, high) = match number.length {
@@ -182,7 +184,8 @@ impl Decimals {
         }
         Some(Raw {
             is_negative: flags & NEGATIVE != 0,
-            // Words are less than 10^19 each, so that this is less than 10^38. To multiply 128 bits takes some time.
+            // Each word is less than 10^19, so the result is less than 10^38. The branch avoids a multiplication of
+            // 128 bits.
             coefficient: if high == 0 {
                 u128::from(low)
             } else {
@@ -194,7 +197,7 @@ impl Decimals {
         })
     }
 
-    /// The number that an object is, or why it is none of ours; nothing for objects that are no decimals.
+    /// Reads a decimal, or returns why it is out of range; `None` for objects that are not decimals.
     pub(crate) fn read(
         &self,
         object: &Bound<'_, PyAny>,
@@ -212,7 +215,7 @@ impl Decimals {
         Ok(Some(Decimal::parse(text.cast_into::<PyString>()?.to_str()?)))
     }
 
-    /// A `Decimal` of this number.
+    /// Returns a `Decimal` of this number.
     #[inline]
     pub(crate) fn object<'py>(&self, py: Python<'py>, number: &Decimal) -> PyResult<Bound<'py, PyAny>> {
         match number.as_small() {
@@ -221,7 +224,8 @@ impl Decimals {
         }
     }
 
-    /// The same of a coefficient of 64 bits, without running any code of Python; nothing where only Python can make it.
+    /// Makes a `Decimal` of a 64-bit coefficient without running Python code. Returns `None` if the layout is
+    /// unknown.
     #[inline]
     pub(crate) fn make_short<'py>(
         &self,
@@ -238,21 +242,21 @@ impl Decimals {
             .ok()
     }
 
-    /// A `Decimal` of these digits, put together in memory.
+    /// Makes a `Decimal` in memory.
     ///
     /// INVARIANT: the basic size of a `Decimal` is that of `DecimalObject`.
     #[inline]
     fn make<'py>(&self, py: Python<'py>, coefficient: i128, scale: u16) -> PyResult<Bound<'py, PyAny>> {
         let magnitude = coefficient.unsigned_abs();
         let (words, length, digits) = match u64::try_from(magnitude) {
-            // Nearly always; to divide 128 bits takes a function.
+            // The common case; a division of 128 bits is a function call.
             Ok(word) if magnitude < WORD_BASE => ([word, 0, 0], 1, word.checked_ilog10().unwrap_or(0) + 1),
             _ => long_words(magnitude),
         };
         self.make_from_words(py, coefficient < 0, words, length, digits, scale)
     }
 
-    /// The same of the words of its coefficient, of which so many count, and so many digits.
+    /// Makes a `Decimal` from the words of its coefficient, of which `length` are used.
     #[inline]
     fn make_from_words<'py>(
         &self,
@@ -264,11 +268,12 @@ impl Decimals {
         scale: u16,
     ) -> PyResult<Bound<'py, PyAny>> {
         let class: *mut ffi::PyTypeObject = self.class.as_ptr().cast();
-        // SAFETY: an object with a count of one, its type set, and tracked by the collector where the type asks for that;
-        // or nothing and an error.
+        // SAFETY: `allocate` returns an object with a reference count of one and its type set, tracked by the
+        // collector if the type requires it, or null and an error.
         let object = unsafe { Bound::from_owned_ptr_or_err(py, (self.allocate)(class))? };
-        // SAFETY: the object was just made, is exactly a `Decimal` of the size of this struct, and nobody else has it.
-        // Every part behind the head is written here, whether it was cleared or not. The words lie in the object itself, where `_decimal` has them for short numbers, and it never frees those.
+        // SAFETY: the object is new, has no other owner, and is exactly a `Decimal` of the size of this struct. This
+        // block writes every field behind the head. The words are in the object itself, as `_decimal` stores those of
+        // short numbers, and it never frees them.
         unsafe {
             let made = object.as_ptr().cast::<DecimalObject>();
             (*made).hash = -1;
@@ -287,10 +292,10 @@ impl Decimals {
     }
 }
 
-/// The words of a coefficient of more than one, how many count, and how many digits there are.
+/// Splits a long coefficient into words; returns the words, their number and the number of digits.
 #[cold]
 fn long_words(magnitude: u128) -> ([u64; 3], isize, u32) {
-    // At most 39 digits, so that three words hold them. Each remainder is less than 2^64.
+    // Three words hold the at most 39 digits. Each remainder is less than 2^64.
     let words = [
         magnitude % WORD_BASE,
         magnitude / WORD_BASE % WORD_BASE,
@@ -305,12 +310,13 @@ fn long_words(magnitude: u128) -> ([u64; 3], isize, u32) {
     (words, length, magnitude.checked_ilog10().unwrap_or(0) + 1)
 }
 
-/// How objects of the class are made. Most of what the allocator of a type does is for types that the collector looks at,
-/// or whose objects have a length; it clears what is written over at once. What `_decimal` itself makes its objects by does
-/// none of that, and is taken where the type is as plain as that wants it.
+/// Returns the allocation function of the class.
+///
+/// `tp_alloc` of a type also serves types with a collector or a length, and clears memory that is overwritten at
+/// once. `_decimal` allocates with `PyObject_New`, so this does the same if the type has neither.
 fn allocator(class: &Bound<'_, PyType>) -> Allocate {
     let class = class.as_type_ptr();
-    // SAFETY: a type that is alive.
+    // SAFETY: the type is alive.
     let (flags, items, allocate) = unsafe { ((*class).tp_flags, (*class).tp_itemsize, (*class).tp_alloc) };
     let is_usual = allocate
         .is_some_and(|allocate| std::ptr::fn_addr_eq(allocate, ffi::PyType_GenericAlloc as ffi::allocfunc));
@@ -321,13 +327,15 @@ fn allocator(class: &Bound<'_, PyType>) -> Allocate {
     }
 }
 
+/// Allocates with `PyObject_New`.
+///
 /// SAFETY: the type is alive, and this thread is attached.
 unsafe extern "C" fn allocate_plainly(class: *mut ffi::PyTypeObject) -> *mut ffi::PyObject {
     // SAFETY: as above.
     unsafe { ffi::PyObject_New(class) }
 }
 
-/// By the type's own `tp_alloc`.
+/// Allocates with `tp_alloc` of the type.
 ///
 /// SAFETY: the type is alive, and this thread is attached.
 unsafe extern "C" fn allocate_by_type(class: *mut ffi::PyTypeObject) -> *mut ffi::PyObject {
@@ -342,7 +350,7 @@ unsafe extern "C" fn allocate_by_type(class: *mut ffi::PyTypeObject) -> *mut ffi
     }
 }
 
-/// Why decimals go as text on this Python; nothing where their layout is known and as expected.
+/// Returns why this Python needs text; `None` if the layout is known and passes its test.
 fn why_text(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
     match std::env::var(VARIABLE) {
         Err(_) => {}
@@ -362,7 +370,7 @@ fn why_text(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
     }
     let sys = py.import("sys")?;
     let implementation: String = sys.getattr("implementation")?.getattr("name")?.extract()?;
-    // `t`: without the global lock; `d`: with checks for developers, whose objects have more in front.
+    // `t`: without the global lock; `d`: a debug build, whose objects have a longer head.
     let flags: String = sys.getattr("abiflags")?.extract()?;
     if implementation != "cpython" || !flags.is_empty() {
         return Ok(Some(format!(
@@ -387,12 +395,12 @@ fn why_text(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
     Ok(find_difference(py, decimals)?.map(|what| format!("the test at import failed: {what}")))
 }
 
-/// What is otherwise than the layout says; nothing where all is as expected.
+/// Tests the layout and returns the first difference, or `None`.
 fn find_difference(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<String>> {
-    // What is read first: of a number whose words are its own, and lie in it.
+    // Reading comes first: of numbers whose words are inside the object.
     let class = decimals.class.bind(py);
     let is_tracked = py.import("gc")?.getattr("is_tracked")?;
-    // Not the context of whoever imports: that may trap what is done here.
+    // A context of its own, because the current context may trap these operations.
     let context = py.import("decimal")?.getattr("Context")?.call1((100,))?;
     for text in SAMPLES {
         let sample = class.call1((*text,))?;
@@ -424,7 +432,7 @@ fn find_difference(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<Strin
             return Ok(Some(format!("{text} is not short")));
         };
         let made = decimals.make(py, coefficient, scale)?;
-        // Plain text, which is what a returned decimal is made of otherwise.
+        // Plain text, from which returned decimals are made without the layout.
         let expected = class.call1((number.to_string(),))?;
         let is_same = made.get_type().is(class)
             && has_own_words(&made)
@@ -439,7 +447,7 @@ fn find_difference(py: Python<'_>, decimals: &Decimals) -> PyResult<Option<Strin
     Ok(None)
 }
 
-/// What Python says of a number, and makes of it.
+/// Returns what Python computes from a number, as one text for comparison.
 fn describe(context: &Bound<'_, PyAny>, number: &Bound<'_, PyAny>) -> PyResult<String> {
     let parts = number.call_method0("as_tuple")?.repr()?;
     let size = number.call_method0("__sizeof__")?.repr()?;
@@ -457,7 +465,7 @@ fn references(object: &Bound<'_, PyAny>) -> isize {
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
 }
 
-/// True when the words of a number lie where the layout has them.
+/// Returns true if the words of a number are where the layout expects them.
 ///
 /// INVARIANT: the object is exactly a `Decimal`, and its basic size is that of `DecimalObject`.
 fn has_own_words(object: &Bound<'_, PyAny>) -> bool {
@@ -467,7 +475,7 @@ fn has_own_words(object: &Bound<'_, PyAny>) -> bool {
     number.words.addr() == own && number.allocated == 4 && number.flags & STATIC == STATIC
 }
 
-/// At most 38 digits, so that they can be read.
+/// Numbers of at most 38 digits, which can be read and made.
 const SAMPLES: &[&str] = &[
     "0",
     "1",
@@ -484,12 +492,12 @@ const SAMPLES: &[&str] = &[
     "1E-1000",
 ];
 
-/// 39 digits, which can only be made.
+/// Numbers of 39 digits, which can only be made.
 const MORE_SAMPLES: &[&str] = &[
     "100000000000000000000000000000000000000",
     "-170141183460469231731687303715884105728",
     "1.70141183460469231731687303715884105727",
 ];
 
-/// 76 digits: the longest whose words lie in the object.
+/// The longest number whose words are inside the object: 76 digits.
 const LONG: &str = "1234567890123456789012345678901234567890123456789012345678901234567890123456";

@@ -1,9 +1,9 @@
-//! The entries of a dict where they stand in memory, where that is known; otherwise `PyDict_Next` goes through them.
+//! Access to dict entries through their memory layout, or through `PyDict_Next`.
 //!
-//! A call goes through as many entries as it has inputs, and through those of every record: to ask Python for each costs
-//! as much as to read it. So the private layout of dicts is used as that of decimals is (`decimals`): on builds of
-//! `CPython` that are in the table and pass a test at import; docs/how-to/use-the-rust-engine.md says how to switch it
-//! off. Only a dict is read so that has a table of its own in which every key is a string and none was taken out.
+//! A call visits every input and every field of a record, and a function call for each costs as much as reading it.
+//! On the builds of `CPython` listed below that pass a test at import, this module therefore reads the private layout
+//! of dicts, as `decimals` does; docs/how-to/use-the-rust-engine.md describes how to switch it off. Only a dict with
+//! a table of its own is read this way, whose keys are all strings and from which no key was removed.
 
 use std::mem::size_of;
 
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
-/// Set to `api`, dicts are gone through by the functions of Python, whatever Python this is.
+/// Environment variable; `api` forces access through functions of Python.
 const VARIABLE: &str = "VESPER_DICTS";
 
 /// A dict: `PyDictObject`.
@@ -24,11 +24,11 @@ struct DictObject {
     used: isize,
     version: u64,
     keys: *mut Keys,
-    /// Where a table is shared with other dicts.
+    /// Null unless the table is shared with other dicts.
     values: *mut (),
 }
 
-/// Its table: `PyDictKeysObject`. The indices stand behind it, and the entries behind those.
+/// The table of a dict: `PyDictKeysObject`. The indices follow it in memory, then the entries.
 #[repr(C)]
 struct Keys {
     references: isize,
@@ -40,7 +40,7 @@ struct Keys {
     entries: isize,
 }
 
-/// One of them: `PyDictUnicodeEntry`.
+/// An entry of a table: `PyDictUnicodeEntry`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
@@ -49,9 +49,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The value under this very string; nothing where it is under another.
+    /// Returns the value if the key is this string object.
     ///
-    /// INVARIANT: since the entries were looked for no code of Python has run.
+    /// INVARIANT: no Python code has run since the entries were found.
     #[inline]
     pub(crate) fn value_under<'a, 'py>(
         &'a self,
@@ -60,19 +60,19 @@ impl Entry {
         if self.key != key.as_ptr() {
             return None;
         }
-        // SAFETY: an entry that is there: its dict holds the value.
+        // SAFETY: the entry exists, so its dict holds the value.
         unsafe { Borrowed::from_ptr_or_opt(key.py(), self.value) }
     }
 }
 
-/// The kind of a table in which every key is a string.
+/// The kind of a table whose keys are all strings.
 const STRINGS: u8 = 1;
 
-/// Says that dicts have the layout above in this Python. Nobody has one where they have not.
+/// Proof that dicts have the layout above. Only a passed test creates it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout(());
 
-/// Looked up once.
+/// Returns the layout, which is tested once.
 pub(crate) fn layout(py: Python<'_>) -> PyResult<Option<Layout>> {
     Ok(cached_layout(py)?.as_ref().ok().copied())
 }
@@ -82,7 +82,7 @@ fn cached_layout(py: Python<'_>) -> PyResult<&'static Result<Layout, String>> {
     LAYOUT.get_or_try_init(py, || detect_layout(py))
 }
 
-/// How this build goes through dicts: `layout`, or `api: ` and why.
+/// Returns how this build reads dicts: `layout`, or `api: ` and the reason.
 #[pyfunction]
 pub(crate) fn dict_access(py: Python<'_>) -> PyResult<String> {
     Ok(match cached_layout(py)? {
@@ -92,7 +92,7 @@ pub(crate) fn dict_access(py: Python<'_>) -> PyResult<String> {
 }
 
 impl Layout {
-    /// The first entry of a dict and how many there are, if it is one that is read so.
+    /// Returns the first entry and the number of entries, if the dict is readable this way.
     #[inline]
     #[expect(
         clippy::cast_ptr_alignment,
@@ -100,8 +100,8 @@ impl Layout {
     )]
     fn table(self, dict: *mut ffi::PyObject) -> Option<(*mut Entry, usize)> {
         let Self(()) = self;
-        // SAFETY: a dict that is alive, or one of a subclass, which begins alike; who has a layout knows where its parts
-        // stand. Its table is alive as long as nothing is put into it.
+        // SAFETY: the dict is alive. A dict of a subclass begins like a dict, and `Layout` proves the offsets of the
+        // fields. The table is alive until something is inserted.
         unsafe {
             let dict = dict.cast::<DictObject>();
             let keys = (*dict).keys;
@@ -113,39 +113,39 @@ impl Layout {
         }
     }
 
-    /// The entries of a dict, if it is one that is read so. They are there until code of Python runs.
+    /// Returns the entries of a dict that is readable this way. They are valid until Python code runs.
     #[inline]
     pub(crate) fn entries<'a>(self, dict: Borrowed<'a, '_, PyDict>) -> Option<&'a [Entry]> {
         let (first, count) = self.table(dict.as_ptr())?;
-        // SAFETY: so many entries stand there, which nobody writes to meanwhile.
+        // SAFETY: the table has `count` entries, and nothing writes to them while they are borrowed.
         Some(unsafe { std::slice::from_raw_parts(first, count) })
     }
 
-    /// Where the values of a dict stand, which may be put there in the stead of others.
+    /// Returns the values of a dict for replacement.
     ///
-    /// INVARIANT: nobody else has the dict; neither what is there nor what is put there is an object that the collector
-    /// of garbage looks at; and nothing else is done with the dict meanwhile.
+    /// INVARIANT: the dict has no other owner; neither the old nor the new values are tracked by the garbage
+    /// collector; nothing else accesses the dict meanwhile.
     #[inline]
     pub(crate) fn slots<'a>(self, dict: &'a Bound<'_, PyDict>) -> Slots<'a> {
         match self.table(dict.as_ptr()) {
-            // SAFETY: as above, and who calls has the dict alone.
+            // SAFETY: as above, and the caller is the only owner of the dict.
             Some((first, count)) => Slots(unsafe { std::slice::from_raw_parts_mut(first, count) }),
             None => Slots::none(),
         }
     }
 }
 
-/// The entries of a dict that nobody else has.
+/// The writable entries of a dict with one owner.
 pub(crate) struct Slots<'a>(&'a mut [Entry]);
 
 impl Slots<'_> {
-    /// Of a dict of which nothing is known.
+    /// Returns slots that accept no value, for a dict of unknown layout.
     #[inline]
     pub(crate) fn none() -> Self {
         Self(&mut [])
     }
 
-    /// Puts a value into the place of a key; gives it back where that stands elsewhere, and then nothing was done.
+    /// Replaces the value at `place` if its key matches. Otherwise returns the value and changes nothing.
     #[inline]
     pub(crate) fn put<'py>(
         &mut self,
@@ -156,7 +156,7 @@ impl Slots<'_> {
         match self.0.get_mut(place) {
             Some(entry) if entry.key == key.as_ptr() => {
                 let before = std::mem::replace(&mut entry.value, value.into_ptr());
-                // SAFETY: the dict had a reference to it, and has one to the other now.
+                // SAFETY: the dict held a reference to the old value, and holds one to the new value instead.
                 unsafe { ffi::Py_DECREF(before) };
                 Ok(())
             }
@@ -165,10 +165,10 @@ impl Slots<'_> {
     }
 }
 
-/// Goes through the entries of a dict that nobody changes meanwhile.
+/// Iterator over the entries of a dict that does not change meanwhile.
 pub(crate) struct Entries<'a, 'py> {
     dict: Borrowed<'a, 'py, PyDict>,
-    /// The next one, where the layout is known and of use; otherwise null.
+    /// The next entry if the layout is used, otherwise null.
     next: *const Entry,
     cursor: ffi::Py_ssize_t,
     left: usize,
@@ -198,15 +198,15 @@ impl<'a, 'py> Entries<'a, 'py> {
         self.left
     }
 
-    /// The next key and value, which the dict holds; nothing where there is none.
+    /// Returns the next key and value, which the dict holds.
     ///
-    /// INVARIANT: since this was made no code of Python has run.
+    /// INVARIANT: no Python code has run since the iterator was made.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(*mut ffi::PyObject, Borrowed<'a, 'py, PyAny>)> {
         self.left = self.left.checked_sub(1)?;
         let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the dict is alive, this thread is attached, and nobody has changed the dict since: there are as many
-        // entries as there were.
+        // SAFETY: the dict is alive, this thread is attached, and the dict is unchanged since the iterator was made,
+        // so that `left` entries follow.
         unsafe {
             if self.next.is_null() {
                 let dict = self.dict.as_ptr();
@@ -223,7 +223,7 @@ impl<'a, 'py> Entries<'a, 'py> {
     }
 }
 
-/// The layout, or why it is not used on this Python.
+/// Detects the layout, or returns why it is not used on this Python.
 fn detect_layout(py: Python<'_>) -> PyResult<Result<Layout, String>> {
     match std::env::var(VARIABLE) {
         Err(_) => {}
@@ -243,7 +243,7 @@ fn detect_layout(py: Python<'_>) -> PyResult<Result<Layout, String>> {
     }
     let sys = py.import("sys")?;
     let implementation: String = sys.getattr("implementation")?.getattr("name")?.extract()?;
-    // `t`: without the global lock; `d`: with checks for developers, whose objects have more in front.
+    // `t`: without the global lock; `d`: a debug build, whose objects have a longer head.
     let flags: String = sys.getattr("abiflags")?.extract()?;
     if implementation != "cpython" || !flags.is_empty() {
         return Ok(Err(format!(
@@ -267,7 +267,7 @@ fn detect_layout(py: Python<'_>) -> PyResult<Result<Layout, String>> {
     })
 }
 
-/// What is otherwise than the layout says; nothing where all is as expected.
+/// Tests the layout and returns the first difference, or `None`.
 fn find_difference(py: Python<'_>, layout: Layout) -> PyResult<Option<String>> {
     for length in [0, 1, 5, 6, 11, 200] {
         let dict = PyDict::new(py);
@@ -277,10 +277,10 @@ fn find_difference(py: Python<'_>, layout: Layout) -> PyResult<Option<String>> {
         for (place, name) in names.iter().enumerate() {
             dict.set_item(name, place)?;
         }
-        // A copy has its table as the original has.
+        // A copy has a table of the same form.
         for dict in [dict.copy()?, dict] {
             let Some((_, count)) = layout.table(dict.as_ptr()) else {
-                // One that is empty may have a table that all such dicts share.
+                // Empty dicts may share one table.
                 if length == 0 {
                     continue;
                 }
@@ -304,8 +304,7 @@ fn find_difference(py: Python<'_>, layout: Layout) -> PyResult<Option<String>> {
                     && dict.get_item(name)?.is_some_and(|found| found.is(&value))
                     && layout.slots(&dict).put(place + 1, name, value.clone()).is_err();
                 drop(dict);
-                // Only this function has it again.
-                // SAFETY: the value is alive.
+                // SAFETY: the value is alive. Only this function may hold a reference to it now.
                 if !is_put || unsafe { ffi::Py_REFCNT(value.as_ptr()) } != 1 {
                     return Ok(Some(format!("the last of {length} is not put")));
                 }

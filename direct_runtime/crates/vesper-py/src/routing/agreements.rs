@@ -1,4 +1,4 @@
-//! What was seen since it was last asked for: agreements by path, times, and what came to nothing.
+//! Findings of a route since the last drain: agreements by path, times and lost comparisons.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,16 +6,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vesper_interp::Path;
 
-/// Fingerprints that wait. Those beyond are let go, which only understates.
+/// Maximum number of fingerprints until the next drain. More are dropped, which only understates the evidence.
 const MAX_PENDING_FINGERPRINTS: usize = 200_000;
 const MAX_PATHS: usize = 10_000;
 const MAX_TIMES: usize = 2_000;
-/// So many executions of a path that is new are looked at closely.
+/// Number of executions of a new path that Python inspects.
 const MAX_INSPECTED_PER_PATH: u32 = 64;
-/// Of so many executions of a path the fingerprints are the smallest: those are kept for the next definition.
+/// Number of executions of a path, those with the smallest fingerprints, that are kept for the next definition.
 const MAX_KEPT_PER_PATH: usize = 256;
 
-/// For what is hashed already, and for paths, of which there are few.
+/// Hasher for fingerprints, which are hashes already, and for the few paths of a node.
 #[derive(Default)]
 pub(crate) struct PathHasher(u64);
 
@@ -54,41 +54,41 @@ pub(crate) struct PathAgreements {
     pub(crate) compared: u64,
 }
 
-/// What Python had and the direct engine took, in nanoseconds.
+/// Nanoseconds of Python and of the direct engine.
 pub(crate) type Times = Vec<(Option<u64>, Option<u64>)>;
 
-/// What was seen, path by path, and what else there is to tell.
+/// Agreements by path, with all other findings.
 #[derive(Default)]
 pub(crate) struct Agreements {
     paths: HashMap<Path, PathRecord, PathHashing>,
-    /// Of how many paths Python wants some.
+    /// Number of paths with wanted executions.
     wanted: usize,
     pending: usize,
     pub(crate) findings: Findings,
 }
 
-/// What is known of one path. One place for both, since every agreement is looked up.
+/// State of one path. Both parts share an entry, because every agreement looks it up.
 #[derive(Default)]
 struct PathRecord {
     agreed: PathAgreements,
-    /// Nothing where there are too many paths.
+    /// None if there are too many paths.
     wanted: Option<WantedExecutions>,
 }
 
-/// What is taken every time that somebody asks.
+/// The findings that one drain takes.
 #[derive(Default)]
 pub(crate) struct Findings {
-    /// Empty until it is taken.
+    /// Filled when the findings are taken.
     pub(crate) agreed: Vec<(Path, PathAgreements)>,
     pub(crate) times: Times,
-    /// Comparisons that were admitted and came to nothing.
+    /// Number of admitted comparisons without a result.
     pub(crate) lost: u64,
-    /// About how many were followed, and what that cost in nanoseconds.
+    /// Estimated number of followed calls, and their cost in nanoseconds.
     pub(crate) followed: u64,
     pub(crate) spent: u64,
 }
 
-/// Which agreements Python wants to have itself: it runs them again with all that is on the way, and keeps some.
+/// The executions of a path that Python wants: it runs them again with marks, and keeps some.
 #[derive(Default)]
 struct WantedExecutions {
     given: u32,
@@ -96,17 +96,17 @@ struct WantedExecutions {
     smallest: BTreeSet<u64>,
 }
 
-/// Whether Python may have an agreement.
+/// Whether Python takes agreements.
 #[derive(Clone, Copy)]
 pub(crate) enum Demand {
-    /// No: it has enough of them already.
+    /// Python has enough for now.
     None,
-    /// Where it wants this one. `keeps` is false for nodes of which nothing is kept.
+    /// Python takes the agreement if it wants it. `keeps` is false for a node whose executions are not kept.
     Wanted { keeps: bool },
 }
 
 impl Agreements {
-    /// Counts an agreement, unless Python wants it: then this is false.
+    /// Counts an agreement; returns false, without counting, if Python wants it.
     #[inline]
     pub(crate) fn agree(&mut self, path: &Path, fingerprint: u64, demand: Demand) -> bool {
         let seen = match self.paths.get_mut(path) {
@@ -119,8 +119,9 @@ impl Agreements {
                 seen.wanted = Some(WantedExecutions::default());
             }
             if let Some(wanted) = &mut seen.wanted {
-                // One that was counted before was not wanted then, and is not now: the largest of the smallest never grows.
-                // (Whoever asks for none does so until everything is taken, and nothing is counted then.)
+                // A counted execution was not wanted, and never will be, because the largest kept fingerprint never
+                // grows. (After `Demand::None` the caller asks for none until the next drain, which clears the
+                // counts.)
                 if wanted.given >= MAX_INSPECTED_PER_PATH && seen.agreed.fingerprints.contains(&fingerprint) {
                     seen.agreed.compared += 1;
                     return true;
@@ -143,13 +144,13 @@ impl Agreements {
         }
     }
 
-    /// What following cost, for so many.
+    /// Adds the cost of following `count` calls.
     pub(crate) fn cost(&mut self, nanoseconds: u64, count: u64) {
         self.findings.followed += count;
         self.findings.spent += count * nanoseconds;
     }
 
-    /// Takes what was seen since the last time; what Python wants of a path stays as it is.
+    /// Takes the findings since the last drain. The wanted executions of each path remain.
     pub(crate) fn take(&mut self) -> Findings {
         self.pending = 0;
         let mut findings = std::mem::take(&mut self.findings);
@@ -185,7 +186,7 @@ impl WantedExecutions {
     }
 }
 
-/// Nothing that is held while a lock of this crate is can panic half-way.
+/// Locks a mutex, ignoring poison: no code panics halfway through a change under a lock of this crate.
 #[inline]
 pub(crate) fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,5 +1,6 @@
-//! A thread that follows executions which were not short: on copies of what went in and came out, without the global
-//! lock. What Python should see itself waits until it asks.
+//! The follower thread: it compares long executions on copies, without the global lock.
+//!
+//! Results that Python has to inspect wait until the next drain.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,10 +22,10 @@ use crate::routing::route::{INSPECTION_INTERVAL, RECHECK_INTERVAL};
 #[derive(Clone)]
 pub(crate) struct Job {
     pub(crate) inputs: Vec<Value>,
-    /// When it began, where that counts.
+    /// Its start time, if the node uses it.
     pub(crate) now: Option<Value>,
     pub(crate) outputs: Vec<Value>,
-    /// Its nanoseconds, where they were measured.
+    /// Its nanoseconds, if measured.
     pub(crate) python: Option<u64>,
     pub(crate) key: FingerprintKey,
     bytes: usize,
@@ -50,20 +51,20 @@ impl Job {
     }
 }
 
-/// What Python should see itself.
+/// An execution that Python has to inspect.
 pub(crate) struct HandedRun {
     pub(crate) job: Job,
-    /// True where it agreed, and was drawn to be looked at closely.
+    /// True for an agreement selected for inspection.
     pub(crate) is_chosen: bool,
-    /// How the engine broke, where it did.
+    /// The engine fault, if there was one.
     pub(crate) fault: Option<String>,
 }
 
-/// So many wake the thread; fewer wait until somebody asks what was found, which happens several times a second. To wake
-/// it for each costs its caller a call of the system, and on a busy machine its turn.
+/// Number of queued jobs that wakes the thread; fewer wait for the next drain, which comes several times a second.
+/// Each wake-up costs the caller a system call, and on a busy machine its time slice.
 const WAKE_THRESHOLD: usize = 16;
 
-/// What waits in all threads of this process, in bytes.
+/// Bytes queued in all follower threads of this process.
 static QUEUED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Default)]
@@ -77,7 +78,7 @@ struct Queue {
 struct FollowerState {
     agreements: Agreements,
     handed: Vec<HandedRun>,
-    /// How many agreed.
+    /// Number of agreements.
     count: u64,
 }
 
@@ -88,13 +89,13 @@ pub(crate) struct Follower {
     max_bytes: usize,
     keeps: bool,
     queue: Mutex<Queue>,
-    /// Something was put there, or there is nothing any more.
+    /// Signals a new job, or an empty queue.
     changed: Condvar,
     found: Mutex<FollowerState>,
 }
 
 impl Follower {
-    /// Begins the thread.
+    /// Starts the thread.
     pub(crate) fn start(
         program: Py<Program>,
         flight: Py<Flight>,
@@ -122,7 +123,7 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Takes one; where there is no room for it, or nobody follows any more, it is lost.
+    /// Queues a job. If the queue is full or closed, the comparison counts as lost.
     pub(crate) fn put(&self, job: Job) {
         let bytes = job.bytes;
         let waits = QUEUED_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -139,7 +140,7 @@ impl Follower {
         }
     }
 
-    /// Takes what was found.
+    /// Takes the findings.
     pub(crate) fn drain(&self) -> (Findings, Vec<HandedRun>) {
         self.changed.notify_all();
         let mut found = lock(&self.found);
@@ -149,7 +150,7 @@ impl Follower {
         (found.agreements.take(), handed)
     }
 
-    /// Waits until everything was followed; false where that took too long.
+    /// Waits until the queue is empty; returns false on a timeout.
     pub(crate) fn wait(&self, limit: Duration) -> bool {
         let queue = lock(&self.queue);
         self.changed.notify_all();
@@ -158,7 +159,7 @@ impl Follower {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// Nothing is followed any more; what waits is lost.
+    /// Stops following; queued jobs count as lost.
     pub(crate) fn close(&self) {
         let left = {
             let mut queue = lock(&self.queue);
@@ -250,7 +251,7 @@ impl Follower {
         ran
     }
 
-    /// Whether the engine agrees with itself.
+    /// Returns true if a second run has the same result.
     fn is_same_again(&self, job: &Job, path: &Path, fingerprint: u64) -> bool {
         let again = self.run(job.inputs.clone(), job.now.clone(), &job.key);
         again.is_ok_and(|(outcome, its_path, its_fingerprint)| {
@@ -261,12 +262,12 @@ impl Follower {
     }
 }
 
-/// In the child of a fork nothing waits.
+/// Resets the byte count in the child of a fork, where nothing is queued.
 pub(crate) fn after_fork() {
     QUEUED_BYTES.store(0, Ordering::Relaxed);
 }
 
-/// A number for a coin that is thrown for one execution of many with the same fingerprint.
+/// Returns a random number for one of several executions with the same fingerprint.
 fn mix_count(fingerprint: u64, count: u64) -> u64 {
     let mix_count = (fingerprint ^ count.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mix_count ^ (mix_count >> 29)

@@ -1,4 +1,4 @@
-//! Two counters in memory that outlives the process: direct executions that began, and that ended (docs/adr/0017).
+//! Two counters in memory that survives the process: direct executions started and ended (docs/adr/0017).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 
 use crate::routing::agreements::lock;
 
-/// The counters of one node, for all threads of Python: who counts has the global lock, so that none is lost. A thread
-/// without it has a pair of its own.
+/// The counters of one node for all threads of Python. The global lock serialises them; a thread without it has its
+/// own pair.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Flight {
-    /// Two numbers, in what `buffer` holds.
+    /// Address of the two counters inside `buffer`.
     counters: AtomicPtr<u64>,
     buffer: Mutex<PyBuffer<u64>>,
 }
@@ -30,25 +30,25 @@ impl Flight {
         })
     }
 
-    /// Counts elsewhere from now on, and lets go of what it counted in. For the child of a fork, where no other thread
-    /// is.
+    /// Switches to other counters and releases the old ones. Only for the child of a fork, which has no other
+    /// threads.
     #[pyo3(signature = (counters, at, /))]
     fn bind(&self, counters: &Bound<'_, PyAny>, at: usize) -> PyResult<()> {
         let (buffer, counters) = locate(counters, at)?;
         self.counters.store(counters, Ordering::Relaxed);
-        // Not under the lock: letting go of a buffer may run Python.
+        // Not under the lock, because releasing a buffer may run Python code.
         let last = std::mem::replace(&mut *lock(&self.buffer), buffer);
         drop(last);
         Ok(())
     }
 
-    /// An execution begins.
+    /// Counts the start of an execution.
     #[pyo3(name = "enter")]
     fn count_entry(&self) {
         self.enter();
     }
 
-    /// It has ended.
+    /// Counts the end of an execution.
     #[pyo3(name = "leave")]
     fn count_exit(&self) {
         self.leave();
@@ -59,16 +59,16 @@ impl Flight {
     #[inline]
     pub(crate) fn enter(&self) {
         let began = self.counters.load(Ordering::Relaxed);
-        // SAFETY: the first of two numbers in a buffer that `buffer` holds, so that it stays where it is. Whoever counts
-        // does so here, one at a time: with the global lock, or in the one thread that has the pair for itself. `bind`
-        // lets go of a buffer only where no other thread can be here.
+        // SAFETY: this is the first of two numbers in a buffer that `buffer` holds, so it does not move. Counting is
+        // serialised by the global lock, or happens in the one thread that owns the pair. `bind` releases a buffer
+        // only when no other thread can be here.
         unsafe { began.write_volatile(began.read_volatile().wrapping_add(1)) };
     }
 
     #[inline]
     pub(crate) fn leave(&self) {
         let counters = self.counters.load(Ordering::Relaxed);
-        // SAFETY: as above, the second of the two.
+        // SAFETY: as above, for the second number.
         unsafe {
             let ended = counters.add(1);
             ended.write_volatile(ended.read_volatile().wrapping_add(1));
@@ -80,7 +80,7 @@ fn locate(counters: &Bound<'_, PyAny>, at: usize) -> PyResult<(PyBuffer<u64>, *m
     let buffer = PyBuffer::<u64>::get(counters)?;
     let all = buffer.as_slice_ptr().filter(|_| !buffer.readonly());
     match (all, at.checked_add(2)) {
-        // SAFETY: the two numbers are within the buffer.
+        // SAFETY: both numbers are inside the buffer.
         (Some(all), Some(end)) if end <= all.len() => {
             let place = unsafe { all.cast::<u64>().as_ptr().add(at) };
             Ok((buffer, place))

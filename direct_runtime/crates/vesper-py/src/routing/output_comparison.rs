@@ -1,8 +1,8 @@
-//! Outputs of generated Python as values, and whether two values are the same.
+//! Comparison of outputs of generated Python with values of the direct engine.
 //!
-//! Stricter than the conversion of inputs, which takes an integer for a decimal and a tuple for an array: an answer of
-//! another type is another answer. What is not taken here is compared in Python (`vesper.values.model.same`), so a form
-//! that is left out costs time and nothing else.
+//! It is stricter than the conversion of inputs, which accepts an integer for a decimal and a tuple for an array: an
+//! output of another type is a difference. Python (`vesper.values.model.same`) compares the forms that are missing
+//! here, so a missing form costs time but never changes a result.
 
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -22,7 +22,7 @@ use crate::inputs::shapes::{Parts, Shape};
 use crate::layout::decimals::{Decimals, decimals};
 use crate::layout::dicts::Layout;
 
-/// The outputs in declared order; nothing where they are not exactly what they should be.
+/// Reads the outputs in declared order; returns `None` unless they have exactly the declared form.
 pub(crate) fn read_exact_outputs(
     named: &NamedShapes,
     object: &Bound<'_, PyAny>,
@@ -34,7 +34,7 @@ pub(crate) fn read_exact_outputs(
         return Ok(None);
     }
     let mut conversion = Conversion::default();
-    // Names are the very strings that were interned, or they are looked at by Python.
+    // Only the interned name strings match; Python compares outputs with other strings.
     let known = gather(dict, &named.names, |_| None, &mut conversion.held)?;
     if known.is_none_or(|unknown| !unknown.is_empty()) {
         return Ok(None);
@@ -56,8 +56,9 @@ pub(crate) fn read_exact_outputs(
     Ok(Some(values))
 }
 
-/// Whether the outputs of generated Python are these values: `exact_outputs` and `are_same` in one, without copies of what
-/// most nodes give.
+/// Returns true if the outputs of generated Python are these values.
+///
+/// Combines `read_exact_outputs` and `are_same` without copying common values.
 pub(crate) fn are_outputs(
     named: &NamedShapes,
     values: &[Value],
@@ -69,7 +70,7 @@ pub(crate) fn are_outputs(
     if dict.len() != named.names.len() || values.len() != named.names.len() {
         return Ok(false);
     }
-    // In declared order, under the very strings that were interned: any other order is left to Python.
+    // Only the interned names in declared order match; Python compares other dicts.
     for (((key, object), name), (shape, value)) in
         (dict.iter().zip(&named.names)).zip(named.shapes.iter().zip(values))
     {
@@ -80,8 +81,8 @@ pub(crate) fn are_outputs(
     Ok(true)
 }
 
-/// The same for a run without a frame, whose outputs are in words; nothing where that is not looked at here. Runs no code of
-/// Python: the texts of the words are borrowed.
+/// Compares the outputs of a frameless run; returns `None` for forms that it does not compare. Runs no Python code,
+/// because the texts of the words are borrowed.
 pub(crate) fn are_words(
     named: &NamedShapes,
     (layout, decimals): (Layout, &Decimals),
@@ -109,7 +110,7 @@ fn is_word(shape: &Shape, word: Word<'_>, object: &Bound<'_, PyAny>, decimals: &
     let is_text = |expected: &str| text(object.as_borrowed()).is_some_and(|given| given == expected);
     Some(match (word, &shape.parts) {
         (Word::Decimal(coefficient, scale), _) => match decimals.read_short(object) {
-            // The sign of a zero is not in the number.
+            // The coefficient does not contain the sign of a zero.
             Some((0, _)) if !decimals.is_plain(object) => false,
             given => given? == (coefficient, scale),
         },
@@ -136,7 +137,7 @@ fn is_word(shape: &Shape, word: Word<'_>, object: &Bound<'_, PyAny>, decimals: &
     })
 }
 
-/// Whether an object is exactly this value. Goes as deep as the type does, which is limited.
+/// Returns true if an object is exactly this value. The depth of recursion is that of the type, which is limited.
 fn is_object(shape: &Shape, value: &Value, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(match (&shape.parts, value) {
         (Parts::Optional(_), Value::Null) => object.is_none(),
@@ -189,7 +190,7 @@ fn is_object(shape: &Shape, value: &Value, object: &Bound<'_, PyAny>) -> PyResul
             }
             true
         }
-        // What is rarer, by way of its value.
+        // Rare types are converted to a value first.
         _ => {
             let mut given = Value::Null;
             is_exact(shape, object)?
@@ -205,8 +206,8 @@ fn exact_dict<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, P
         .then(|| object.cast().ok())?
 }
 
-/// True where an object is of the very type that generated Python gives for this shape, all through. Goes as deep as the
-/// type does, which is limited.
+/// Returns true if an object and all its parts have the types that generated Python returns. The depth of recursion
+/// is that of the type, which is limited.
 fn is_exact(shape: &Shape, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(match &shape.parts {
         Parts::None => return is_exact_scalar(&shape.ty, object),
@@ -238,8 +239,8 @@ fn is_exact(shape: &Shape, object: &Bound<'_, PyAny>) -> PyResult<bool> {
             let Some(dict) = exact_dict(object) else {
                 return Ok(false);
             };
-            // A map is in the order of its keys, which the conversion would make good: it must be so already. Texts
-            // are ordered by code point, as their UTF-8 is; other keys are left to Python.
+            // The keys of a map must be in order; the conversion would sort them. Strings are ordered by code point,
+            // like their UTF-8; Python compares maps with other keys.
             let mut last: Option<Bound<'_, PyString>> = None;
             for (key, value) in dict {
                 if !key.is_exact_instance_of::<PyString>() || !is_exact(of, &value)? {
@@ -296,8 +297,9 @@ fn is_exact_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     })
 }
 
-/// True where nobody could tell the two apart: as `vesper.values.model.same`. By itself, and not by what the engine has
-/// for its own operations: what judges the engine must not be wrong where it is.
+/// Returns true if the values are indistinguishable, like `vesper.values.model.same`.
+///
+/// Does not use the operations of the engine, because a comparison must not share the defects of the engine.
 pub(crate) fn are_same(left: &[Value], right: &[Value]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same(left, right))
 }
@@ -310,10 +312,10 @@ fn is_same(left: &Value, right: &Value) -> bool {
         | (Value::Duration(left), Value::Duration(right)) => left == right,
         (Value::Decimal(left), Value::Decimal(right)) => match (left.as_small(), right.as_small()) {
             (Some(left), Some(right)) => left == right,
-            // Long ones, and one that is in both forms.
+            // At least one number is long.
             _ => left.to_string() == right.to_string(),
         },
-        // There is one NaN, and two zeros.
+        // There is one NaN, and there are two zeros.
         (Value::Float(left), Value::Float(right)) => {
             left.to_bits() == right.to_bits() || (left.is_nan() && right.is_nan())
         }
@@ -342,7 +344,7 @@ fn is_same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// About how many bytes values take.
+/// Returns the approximate size of values in bytes.
 pub(crate) fn bytes_of(values: &[Value]) -> usize {
     let parts = values.iter().map(|value| match value {
         Value::Text(text) => text.len(),

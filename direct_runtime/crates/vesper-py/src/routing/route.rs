@@ -1,8 +1,11 @@
-//! The way into a node that is being moved over, for the common cases: what is short and goes well. Everything else is
-//! handed to Python (`vesper/migration/router/fast_entry.py`), so that nothing is decided in two places.
+//! The fast path of the router: common calls of a node between the two engines.
 //!
-//! Every call begins and ends with the global lock, and everything that changes what a call looks at has it too. Hence
-//! counters and coins are plain numbers, and no lock here is ever waited for; none is held while Python may run.
+//! It serves short calls that succeed and leaves all others to Python (`vesper/migration/router/fast_entry.py`), so
+//! that no decision is made in two places.
+//!
+//! INVARIANT: every call starts and ends with the global lock held, and so does every change of the data it reads.
+//! Counters and random numbers are therefore plain numbers, no lock of this module has contention, and none is held
+//! while Python code may run.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -31,17 +34,17 @@ use crate::watch::WATCH;
 mod serve;
 mod shadow_run;
 
-/// One in so many agreements is run again, to see whether the engine agrees with itself.
+/// One in this many agreements is run again, to check that the engine is deterministic.
 pub(crate) const RECHECK_INTERVAL: u64 = 50;
-/// One in so many agreements is looked at closely.
+/// One in this many agreements is selected for inspection by Python.
 pub(crate) const INSPECTION_INTERVAL: u64 = 200;
-/// The times of one in so many are kept.
+/// One in this many calls is timed.
 const TIMING_INTERVAL: u64 = 16;
-/// So many executions wait at most for Python to look at them, in the threads of callers.
+/// Maximum number of executions, in the threads of callers, that wait for Python.
 const MAX_HANDED: usize = 64;
-/// So many are all timed where a second one was long soon after the first.
+/// Number of calls that are all timed after two slow calls in short succession.
 const TIMED_AFTER_SLOW: u64 = 1_000;
-/// Nanoseconds: a node that takes longer is followed in a thread of its own.
+/// Maximum duration, in nanoseconds, of a call that is followed in the thread of its caller.
 const MAX_INLINE_NANOSECONDS: u64 = 50_000;
 
 const PYTHON_ONLY: u8 = 0;
@@ -50,34 +53,34 @@ const DUAL_VERIFY: u8 = 3;
 const DIRECT_ONLY: u8 = 4;
 const MODES: usize = 5;
 
-/// What was decided of a request before Python is asked to do it.
+/// The decision on a call before it is passed to Python.
 #[derive(Clone, Copy)]
 enum Plan {
-    /// Nothing.
+    /// Python decides.
     Open,
-    /// The direct engine, as far as it is trusted.
+    /// The direct engine serves trusted paths.
     Direct,
-    /// Python leads, and is followed.
+    /// Python leads, and the direct engine follows.
     Followed,
-    /// Python alone.
+    /// Python runs alone.
     Python,
 }
 
-/// A node without effects, as its mode says. Safe to call from any thread.
+/// A node without effects, served according to its mode. Safe to call from any thread.
 #[pyclass(frozen, weakref, module = "vesper._direct")]
 pub(crate) struct Route {
     program: Py<Program>,
     /// The generated function.
     reference: Py<PyAny>,
-    /// By what name it takes the time of its start, if it does.
+    /// Name of the keyword argument for the start time.
     now_named: Py<PyTuple>,
-    /// True where what the function raises is what the caller should see.
+    /// True if exceptions of the function are passed on to the caller.
     is_bare: bool,
-    /// Does a request as it was planned, from the beginning.
+    /// Serves a planned call from its start.
     slow: Py<PyAny>,
-    /// Takes an execution that Python should see itself.
+    /// Receives an execution that Python has to inspect.
     hand_over: Py<PyAny>,
-    /// For the threads of callers, and for the one that follows.
+    /// Counters of the threads of callers, and of the follower thread.
     flight: Py<Flight>,
     thread_flight: Py<Flight>,
     deadline: Duration,
@@ -85,33 +88,33 @@ pub(crate) struct Route {
     keeps: bool,
 
     mode: AtomicU8,
-    /// Draws below this are in the sample, and are admitted.
+    /// Random numbers below these are in the sample, and are admitted.
     sample: AtomicU64,
     admission: AtomicU64,
-    /// The key of fingerprints, in two halves.
+    /// The fingerprint key, in two halves.
     key: [AtomicU64; 2],
     trusted_paths: Mutex<TrustedPaths>,
-    /// Words of paths that are trusted and were seen lately, each at its place, and which places hold one.
+    /// Cache of trusted paths of one word, by slot, and a bit set of the used slots.
     recent_paths: [AtomicU64; 8],
     recent_bits: AtomicU8,
-    /// Where the coins are.
+    /// State of the random number generator.
     random_state: AtomicU64,
 
     served: [[AtomicU64; 2]; MODES],
-    /// How many are still to be timed, each of them.
+    /// Number of calls still to be timed.
     timings_left: AtomicU64,
-    /// For how many a coin of admission was drawn.
+    /// Number of calls for which admission was decided.
     admission_draws: AtomicU64,
     findings: GilCell<CallerFindings>,
     follower: Mutex<Option<Arc<Follower>>>,
-    /// Whose numbers these are.
+    /// Process that owns these counters.
     process: AtomicU32,
 }
 
-/// What is known of paths: which may be served uncompared.
+/// The paths that may be served without comparison.
 enum TrustedPaths {
     All,
-    /// The words of paths that returned.
+    /// The words of paths of executions that returned.
     These(HashSet<Box<[u64]>, PathHashing>),
 }
 
@@ -125,14 +128,14 @@ impl TrustedPaths {
     }
 }
 
-/// What was seen in the threads of callers.
+/// Findings from the threads of callers.
 #[derive(Default)]
 struct CallerFindings {
     agreements: Agreements,
     handed: Vec<HandedRun>,
 }
 
-/// Counts with the global lock: nobody else does at the same time.
+/// Increments a counter under the global lock, which serialises all writers.
 #[inline]
 fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -191,13 +194,13 @@ impl Route {
         })
     }
 
-    /// The outputs of an execution on these inputs; what ends otherwise is raised.
+    /// Returns the C function that serves a call; it raises for an outcome without outputs.
     #[getter]
     fn call<'py>(route: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         serve::CALL.bind(route.as_any())
     }
 
-    /// The same of a node that needs the time of its start.
+    /// Serves a call of a node that uses its start time.
     #[pyo3(signature = (inputs, /, *, now))]
     fn call_at<'py>(
         &self,
@@ -214,8 +217,9 @@ impl Route {
         )
     }
 
-    /// Where the node stands: its mode by number, the paths that are trusted (None for all), the key of fingerprints,
-    /// and the shares of the sample. Without a key of 16 bytes Python runs alone.
+    /// Sets the mode by number, the trusted paths (None for all), the fingerprint key and the sample share.
+    ///
+    /// Without a key of 16 bytes Python runs alone.
     #[pyo3(signature = (mode, trusted, key, sample, /))]
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 gives a list that it made")]
     fn set(&self, mode: u8, trusted: Option<Vec<Vec<u8>>>, key: &[u8], sample: f64) -> PyResult<()> {
@@ -244,13 +248,13 @@ impl Route {
         Ok(())
     }
 
-    /// The chance with which a request is followed.
+    /// Sets the probability with which a call is followed.
     #[pyo3(signature = (chance, /))]
     fn admit(&self, chance: f64) {
         self.admission.store(draw_limit(chance), Ordering::Relaxed);
     }
 
-    /// Takes what was seen since the last time.
+    /// Takes the findings since the last drain.
     fn drain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         if self.process.load(Ordering::Relaxed) != std::process::id() {
             self.after_fork(py)?;
@@ -277,7 +281,7 @@ impl Route {
         let shown = PyList::empty(py);
         for each in handed {
             if let Err(why) = self.handed_object(py, &each).and_then(|item| shown.append(item)) {
-                // There was no memory for it: it may be a difference, and stays for the next time.
+                // Memory was exhausted. The execution may be a divergence, so it stays for the next drain.
                 why.write_unraisable(py, None);
                 self.findings.with(py, |own| own.handed.push(each));
             }
@@ -295,7 +299,7 @@ impl Route {
             .into_pyobject(py)
     }
 
-    /// Waits until what was put aside is followed; false where that took longer than so many seconds.
+    /// Waits until queued executions are followed; returns false after `seconds`.
     #[pyo3(signature = (seconds, /))]
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         let follower = lock(&self.follower).clone();
@@ -303,14 +307,14 @@ impl Route {
         py.detach(|| follower.is_none_or(|follower| follower.wait(limit)))
     }
 
-    /// Follows no more in a thread: what still waits there, and what would, is lost.
+    /// Stops the follower thread; queued and later executions count as lost.
     fn close(&self) {
         if let Some(follower) = &*lock(&self.follower) {
             follower.close();
         }
     }
 
-    /// The child of a fork has seen nothing yet, and has no threads.
+    /// Resets the counters in the child of a fork, which has no findings and no threads.
     fn after_fork(&self, py: Python<'_>) -> PyResult<()> {
         self.process.store(std::process::id(), Ordering::Relaxed);
         self.random_state.store(seed(py)?, Ordering::Relaxed);
@@ -320,7 +324,7 @@ impl Route {
         self.served.iter().flatten().for_each(|each| {
             take_count(each);
         });
-        // Its thread may have been anywhere when the process forked, with a lock in its hand: it is left as it is.
+        // The thread may have held a lock when the process forked, so the follower is leaked.
         std::mem::forget(lock(&self.follower).take());
         Ok(())
     }
@@ -344,7 +348,7 @@ impl Drop for Route {
 }
 
 impl Route {
-    /// The next number for a coin (`SplitMix64`). One after the other, as everything here, whatever the thread.
+    /// Returns the next random number (`SplitMix64`). The global lock serialises all callers.
     #[inline]
     fn draw(&self) -> u64 {
         let state = self
@@ -357,7 +361,7 @@ impl Route {
         mix_count ^ (mix_count >> 31)
     }
 
-    /// Whether an answer on this path may leave uncompared.
+    /// Returns true if an outcome on this path may be returned without comparison.
     #[inline]
     fn trusts(&self, path: &Path) -> bool {
         let &[word] = path.words() else {
@@ -379,7 +383,7 @@ impl Route {
         is_trusted
     }
 
-    /// An execution for Python to look at, as `way_in.py` takes it.
+    /// Returns an execution in the form that `fast_entry.py` expects.
     fn handed_object<'py>(&self, py: Python<'py>, handed: &HandedRun) -> PyResult<Bound<'py, PyTuple>> {
         let HandedRun {
             job,
@@ -418,13 +422,13 @@ fn word(bytes: &[u8]) -> u64 {
         .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-/// Where coins begin: from the system, so that no two processes draw the same.
+/// Returns a random seed from the operating system, different for each process.
 fn seed(py: Python<'_>) -> PyResult<u64> {
     let bytes = py.import("os")?.call_method1("urandom", (8,))?;
     Ok(word(bytes.cast::<PyBytes>()?.as_bytes()))
 }
 
-/// The number below which this share of all numbers is; the whole takes every number but the last.
+/// Returns the number below which this share of all numbers lies; 1 excludes only the largest.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -434,7 +438,7 @@ fn draw_limit(share: f64) -> u64 {
     (share * 18_446_744_073_709_551_616.0) as u64
 }
 
-/// No clock: the watch has one for runs that are not short.
+/// Returns limits without a time, because the watch measures the time of long runs.
 #[inline]
 fn limits() -> Limits {
     Limits {

@@ -1,4 +1,4 @@
-//! Objects of Python into the words of a run without a frame. Nothing in here runs code of Python.
+//! Conversion of Python objects to the words of a frameless run. Runs no Python code.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use crate::layout::dicts::{Entry, Layout};
 
 use super::long_runs::is_long;
 
-/// The inputs of a run, or a row of an array of records.
+/// Destination of words: the inputs of a run, or a row of an array of records.
 pub(super) trait Sink<'a> {
     fn put(&mut self, place: usize, word: Word<'a>) -> bool;
 }
@@ -35,19 +35,19 @@ impl<'a> Sink<'a> for Row<'_, 'a> {
     }
 }
 
-/// Reads objects of plain shapes, each of the very type that most callers give.
+/// Reader of plain shapes that accepts objects of exact types only.
 pub(super) struct Reader<'r> {
     pub(super) decimals: &'r Decimals,
     pub(super) layout: Option<Layout>,
     pub(super) pace: &'r Pace,
-    /// Of the longest list.
+    /// Number of rows of the longest list.
     pub(super) rows: usize,
-    /// True where there are more of them than are run so.
+    /// True if there are more rows than a frameless run may take.
     pub(super) is_too_long: bool,
 }
 
 impl Reader<'_> {
-    /// Writes a value into its place; false where it gives up.
+    /// Writes a value into its place; returns false if it gives up.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -108,13 +108,13 @@ impl Reader<'_> {
             self.is_too_long = true;
             return false;
         }
-        // SEMANTICS: of more the ordinary way says that it is out of range.
+        // SEMANTICS: the checked conversion reports longer lists as out of range.
         if length > ITEMS || !words.begin_rows(input, length) {
             return false;
         }
         for (number, place) in (0..length).zip(0..) {
-            // SAFETY: the list is alive, and as long as it was: nothing in this loop runs code of Python. It holds its
-            // items.
+            // SAFETY: the list is alive and holds its items. Its length is unchanged, because this loop runs no
+            // Python code.
             let item: Option<Borrowed<'a, '_, PyAny>> =
                 unsafe { Borrowed::from_ptr_or_opt(object.py(), ffi::PyList_GET_ITEM(list.as_ptr(), place)) };
             let Some(Ok(record)) = item.map(Borrowed::cast::<PyDict>) else {
@@ -142,7 +142,7 @@ impl Reader<'_> {
         true
     }
 
-    /// Writes a record whose fields stand in declared order, and under the very strings that were interned here.
+    /// Writes a record whose keys are the interned names in declared order.
     #[inline]
     fn record_in_order<'a>(
         &self,
@@ -165,8 +165,8 @@ impl Reader<'_> {
         InOrder::Read
     }
 
-    /// The same for fields in any order. What was written before is written again. None may be missing: one that may has
-    /// no form.
+    /// Writes a record with keys in any order, and overwrites what `record_in_order` wrote. No field may be absent,
+    /// because an optional field has no form.
     #[inline(never)]
     fn record<'a>(
         &self,
@@ -192,17 +192,17 @@ impl Reader<'_> {
     }
 }
 
-/// What became of entries that should stand in declared order.
+/// Result of reading entries in declared order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InOrder {
     Read,
-    /// One of them is not as most callers give it.
+    /// A value is not of its exact type.
     GivesUp,
-    /// They stand in another order, or under other strings.
+    /// The keys have another order, or are other strings.
     Otherwise,
 }
 
-/// The fields of the records of an array.
+/// Returns the fields of the records of an array.
 #[inline]
 fn fields_of(shape: &Shape) -> Option<&Fields> {
     match &shape.parts {
@@ -214,13 +214,13 @@ fn fields_of(shape: &Shape) -> Option<&Fields> {
     }
 }
 
-/// The place of the member of an enum that an object names.
+/// Returns the place of the enum member that an object names.
 #[inline]
 fn member(shape: &Shape, object: Borrowed<'_, '_, PyAny>) -> Option<u32> {
     let Parts::Enum(names) = &shape.parts else {
         return None;
     };
-    // Members that were written in a source are interned, as these are.
+    // Members written in a source are interned, like these names.
     let place = match names.iter().position(|name| name.as_ptr() == object.as_ptr()) {
         Some(place) => u32::try_from(place).ok()?,
         None => match &shape.ty {
@@ -231,15 +231,18 @@ fn member(shape: &Shape, object: Borrowed<'_, '_, PyAny>) -> Option<u32> {
     Some(place)
 }
 
-/// The text of an exact string, unless it is no Unicode. Whoever has it lets no code of Python run.
+/// Returns the text of an exact string, unless it contains a lone surrogate.
+///
+/// INVARIANT: no Python code runs while the text is borrowed.
 #[inline]
 pub(crate) fn text<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
     if object.get_type_ptr() != PyString::type_object_raw(object.py()) {
         return None;
     }
     let mut length: ffi::Py_ssize_t = 0;
-    // SAFETY: an exact string that is alive. The bytes of ASCII lie in it; those of other texts are made and kept in it,
-    // which runs no code of Python. They are there as long as it is, never change, and are UTF-8.
+    // SAFETY: the object is an exact string and alive. ASCII bytes are inside it; the UTF-8 of other texts is created
+    // and cached inside it, which runs no Python code. The bytes live as long as the string, never change, and are
+    // UTF-8.
     unsafe {
         let bytes = ffi::PyUnicode_AsUTF8AndSize(object.as_ptr(), &raw mut length);
         if bytes.is_null() {

@@ -1,13 +1,12 @@
-//! Runs without a frame over many rows: they let other threads of Python run.
+//! Frameless runs over many rows, which release the global lock.
 //!
-//! Reading the rows holds the global lock, as every way of reading them does. Then the run gets texts of its own: from there
-//! on it has nothing of the caller's, who may change and let go of what was given while the lock is not held. The text of
-//! a call with JSON is different: bytes never change, and who calls holds them until the call comes back.
+//! Reading the rows holds the lock. Then the run copies its texts and uses no object of the caller any more, because
+//! the caller may change and release its objects while the lock is not held. JSON text is not copied: bytes are
+//! immutable, and the caller holds them until the call returns.
 //!
-//! Such a run notices no signals, and nobody can stop it. So it may spend what any run may and no more, and where runs
-//! over so many rows took longer than a person notices, the next go the ordinary way, which looks out for signals. Giving
-//! up means here too that nothing has happened; the ordinary way then finds what the caller has by then, as it would in a
-//! call that was made a moment later.
+//! Such a run does not check signals and cannot be stopped. It may spend the fuel of any run, and if runs over so
+//! many rows took noticeably long, the next ones run with a frame, where signals are checked. A run that gives up
+//! had no effect; the run with a frame then reads the objects in their current state, as a later call would.
 
 use std::time::Instant;
 
@@ -18,10 +17,10 @@ use vesper_ir::limits::{FUEL, ITEMS};
 
 use super::{FramelessForm, MAX_FUEL, RunResult, write_answer};
 
-/// Runs over more rows let go of the lock. To get it back may take as long as Python lets a thread have it, some
-/// milliseconds where others are busy: shorter ones are better over by then.
+/// Maximum number of rows of a run that keeps the lock. Reacquiring it takes up to some milliseconds when other
+/// threads are busy, and shorter runs end sooner.
 const MAX_SHORT_ROWS: usize = 4_096;
-/// Longer texts of JSON are read without it.
+/// Maximum length of JSON text that is read with the lock held.
 pub(super) const MAX_SHORT_TEXT_BYTES: usize = 1 << 16;
 
 #[inline]
@@ -30,7 +29,7 @@ pub(super) fn is_long(rows: usize) -> bool {
 }
 
 impl FramelessForm<'_> {
-    /// Runs on words that were just read, without the lock, and shows them to `look` with it.
+    /// Runs on these words without the lock, then passes them to `inspect` with it.
     #[inline(never)]
     pub(super) fn run_long<T>(
         &self,
@@ -45,7 +44,7 @@ impl FramelessForm<'_> {
         (ended == Ended::Done).then(|| inspect(&own)).flatten()
     }
 
-    /// All of a call with a long text, without the lock; how many rows it has, if it was read, and what came of it.
+    /// Reads and runs a long JSON text without the lock; returns the number of rows, if it was read, and the result.
     #[inline(never)]
     pub(super) fn run_long_text<'a>(
         &self,

@@ -1,4 +1,4 @@
-//! One request: which engine it is, and what its caller gets.
+//! Serving of one call: the choice of an engine, and its result.
 
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::ffi;
@@ -15,31 +15,31 @@ use crate::calls::program::as_dict;
 use crate::watch::run_watched_within;
 use std::sync::atomic::Ordering;
 
-/// What a caller gives.
+/// The arguments of a call.
 #[derive(Clone, Copy)]
 pub(super) struct Invocation<'a, 'py> {
     pub(super) inputs: &'a Bound<'py, PyAny>,
-    /// Of a node that needs the time of its start.
+    /// The start time, for a node that uses it.
     pub(super) now: Option<&'a Bound<'py, PyAny>>,
 }
 
-/// What was drawn for a request.
+/// The engine chosen for a call.
 #[derive(Clone, Copy)]
 pub(super) enum Choice {
-    /// Python alone.
+    /// Python runs alone.
     Python,
-    /// The direct engine, as far as it is trusted.
+    /// The direct engine serves trusted paths.
     Direct,
-    /// Python leads, and is followed.
+    /// Python leads, and the direct engine follows.
     Followed,
-    /// That is for Python to say.
+    /// Python decides.
     Open,
 }
 
-/// The generated function has raised: Python has the exception.
+/// The generated function raised; the exception is set in Python.
 pub(super) struct Raised;
 
-/// What came of a run without a frame: the outputs, or nothing and nothing was done; the error is what it panicked with.
+/// Result of a frameless run: the outputs, or `None` if it had no effect. The error is the message of a panic.
 type FramelessRun<'py> = Result<Option<Bound<'py, PyDict>>, String>;
 
 impl Route {
@@ -48,8 +48,8 @@ impl Route {
         match mode {
             PYTHON_ONLY => Choice::Python,
             DIRECT_ONLY if self.draw() >= self.sample.load(Ordering::Relaxed) => Choice::Direct,
-            // No coin for the sample: it is all that guards answers which nobody compares, and a flood of another node,
-            // which is only watched, must not thin it out.
+            // The sample is always followed: it is the only check of outcomes returned without comparison, and a high
+            // load of another, merely observed node must not reduce it.
             DIRECT_ONLY => Choice::Followed,
             SHADOW_DIRECT | DUAL_VERIFY => {
                 super::count(&self.admission_draws);
@@ -64,7 +64,7 @@ impl Route {
         }
     }
 
-    /// A request from its beginning.
+    /// Serves a call.
     pub(super) fn serve<'py>(
         &self,
         py: Python<'py>,
@@ -96,9 +96,10 @@ impl Route {
         let Invocation { inputs, now } = call;
         let reference = self.reference.as_ptr();
         let count = 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
-        // The first place is for whom is called, should it need one. One call: what PyO3 has for one
-        // argument is made of three.
-        // SAFETY: objects that are alive, and hold on to each other; a new one, or nothing and an exception.
+        // The first element is reserved for the callee by the vectorcall protocol. One call, where PyO3 needs three
+        // for one argument.
+        //
+        // SAFETY: all objects are alive during the call. The result is a new object, or null and an exception.
         let outputs = unsafe {
             match now {
                 None => {
@@ -121,8 +122,8 @@ impl Route {
         unsafe { Bound::from_owned_ptr_or_opt(py, outputs) }.ok_or(Raised)
     }
 
-    /// What becomes of a request where the generated function raised: it is done from the beginning, unless what was
-    /// raised is what its caller should see.
+    /// Handles an exception of the generated function: serves the call again in Python, unless the exception is for
+    /// the caller.
     #[cold]
     pub(super) fn handle_exception<'py>(
         &self,
@@ -139,7 +140,7 @@ impl Route {
         self.run_in_python(py, plan, call)
     }
 
-    /// By Python, as it was planned.
+    /// Serves the call in Python according to the plan.
     #[cold]
     pub(super) fn run_in_python<'py>(
         &self,
@@ -150,8 +151,7 @@ impl Route {
         self.slow.bind(py).call1((plan as u8, call.inputs, call.now))
     }
 
-    /// The direct engine where there is machine code without a frame, and its answer where that is trusted. No panic gets
-    /// past this.
+    /// Runs the direct engine without a frame, and returns the outputs of a trusted path. Catches every panic.
     #[inline]
     pub(super) fn run_frameless<'py>(&self, py: Python<'py>, call: Invocation<'_, 'py>) -> FramelessRun<'py> {
         let flight = self.flight.get();
@@ -169,7 +169,7 @@ impl Route {
         ran
     }
 
-    /// The direct engine in every other case; `ran` is what came of `shortly`.
+    /// Runs the direct engine in all other cases; `ran` is the result of `run_frameless`.
     #[inline(never)]
     fn run_direct<'py>(
         &self,
@@ -187,7 +187,7 @@ impl Route {
         let program = self.program.get();
         let flight = self.flight.get();
         flight.enter();
-        // Inputs as most callers give them, in the room of the node; for others from the beginning, by all the rules.
+        // Common inputs run in the room of the node; others are converted by all rules.
         if let Some(mut room) = program.pathed_room(py) {
             let ran = guarded(|| program.run_in_room(py, &mut room, dict, Some(self.deadline)));
             if !matches!(ran, Ok(Ok(None))) {
@@ -213,7 +213,8 @@ impl Route {
         self.run_in_python(py, Plan::Direct, call)
     }
 
-    /// A run by all the rules; nothing where the inputs are refused. The inner error is what it panicked with.
+    /// Converts inputs by all rules and runs the node; returns `None` for rejected inputs. The inner error is the
+    /// message of a panic.
     fn run_unhashed(
         &self,
         py: Python<'_>,
@@ -233,7 +234,7 @@ impl Route {
         }
     }
 
-    /// What becomes of a run in the room of the node; the outer error is what it panicked with.
+    /// Handles the result of a run in the room of the node. The outer error is the message of a panic.
     #[inline]
     fn finish_in_room<'py>(
         &self,
@@ -279,15 +280,15 @@ pub(super) static CALL: Definition = Definition::new(ffi::PyMethodDef {
             .as_ptr(),
 });
 
-/// `Route.call` as Python calls it: by hand, because what PyO3 puts around a method is a large part of what routing costs.
+/// Implements `Route.call` as a C function, because the wrapper of PyO3 is a large part of the cost of routing.
 unsafe extern "C" fn call(route: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: Python calls this, with the lock held, and holds both objects until it comes back.
+    // SAFETY: Python calls this with the lock held, and holds both objects until it returns.
     let (py, route, inputs) = unsafe {
         let py = Python::assume_attached();
         (py, Borrowed::from_ptr(py, route), Borrowed::from_ptr(py, inputs))
     };
     debug_assert!(Route::is_type_of(&route), "the function was made with a route");
-    // SAFETY: `Route::call` made the function, with a route.
+    // SAFETY: `Route::call` made the function with a route.
     let route = unsafe { route.cast_unchecked::<Route>() }.get();
     let call = Invocation {
         inputs: &inputs,
@@ -318,12 +319,12 @@ unsafe extern "C" fn call(route: *mut ffi::PyObject, inputs: *mut ffi::PyObject)
     }
 }
 
-/// As PyO3 does it for its own methods: it counts who is attached, to know when objects may be let go. No panic gets past
-/// this: it would end the process.
+/// Attaches the thread like PyO3 does for its own methods, because it releases objects only then. Catches every
+/// panic, which would otherwise end the process.
 #[inline]
 fn call_attached<'py>(does: impl FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>>) -> *mut ffi::PyObject {
     Python::attach(|_| {
-        // SAFETY: attached just before, and whoever called this was, for as long as the objects in `does` live.
+        // SAFETY: the thread was just attached, and so was the caller, for as long as the objects in `does` live.
         let py = unsafe { Python::assume_attached() };
         let answer = guarded(|| does(py))
             .unwrap_or_else(|message| Err(PyRuntimeError::new_err(format!("engine fault: {message}"))));

@@ -1,4 +1,4 @@
-//! Following: the direct engine runs what Python has answered, and the two are compared.
+//! Shadow runs: the direct engine follows an execution of Python, and both are compared.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,47 +23,47 @@ use crate::routing::inflight_counters::Flight;
 use crate::routing::output_comparison::{are_outputs, are_words, read_exact_outputs};
 use crate::watch::run_watched_within;
 
-/// What the generated function came to, for a request that is followed.
+/// An execution of the generated function that is followed.
 pub(super) struct LeaderRun<'py> {
     pub(super) outputs: Bound<'py, PyAny>,
-    /// Its nanoseconds, where they were measured.
+    /// Its nanoseconds, if measured.
     python: Option<u64>,
-    /// What was drawn for this request.
+    /// The random number of this call.
     chance: u64,
 }
 
-/// A request was followed to its end: the two agree, and that is counted.
+/// Proof that an agreement was counted.
 pub(super) struct Counted;
 
-/// How far a request was followed without a frame that is not counted yet.
+/// State of a frameless shadow run that was not counted.
 pub(super) enum FollowUp {
-    /// They agree, and Python is to have it.
+    /// The engines agree, and Python wants the execution.
     Wanted,
-    /// The run is over, and has to be looked at closer.
+    /// The run ended and needs further checks.
     Ran(Comparison),
-    /// Not at all: there is no machine code for that, or it gave up. With when that began, where it is measured.
+    /// There was no run: machine code is missing or gave up. With the start time, if measured.
     Open(Option<Instant>),
-    /// It panicked, with this.
+    /// The run panicked with this message.
     Fault(String),
 }
 
-/// What a run of the direct engine came to.
+/// The result of a run of the direct engine.
 pub(super) struct Comparison {
     path: Path,
     fingerprint: u64,
     is_same: bool,
-    /// When it began and what it took until it was compared, where that is measured.
+    /// Start time and duration up to the comparison, if measured.
     took: Option<(Instant, u64)>,
 }
 
 impl LeaderRun<'_> {
-    /// Whether the times of this one are kept.
+    /// Returns true if the times of this call are recorded.
     #[inline]
     fn is_timed(&self) -> bool {
         self.chance.is_multiple_of(TIMING_INTERVAL)
     }
 
-    /// Whether this one is looked at closely if it agrees. By other bits than those that the times are drawn by.
+    /// Returns true if an agreement is selected for inspection. Uses other bits than the selection for timing.
     #[inline]
     fn is_chosen(&self) -> bool {
         (self.chance >> 8).is_multiple_of(INSPECTION_INTERVAL)
@@ -71,14 +71,14 @@ impl LeaderRun<'_> {
 }
 
 impl Comparison {
-    /// Whether it is run again.
+    /// Returns true if the execution is run again.
     #[inline]
     fn is_checked(&self) -> bool {
         self.fingerprint.is_multiple_of(RECHECK_INTERVAL)
     }
 }
 
-/// A direct execution is under way while this lives, also where it panics.
+/// Counts a direct execution as in flight until dropped, also on a panic.
 struct InFlight<'a>(&'a Flight);
 
 impl<'a> InFlight<'a> {
@@ -97,7 +97,7 @@ impl Drop for InFlight<'_> {
 }
 
 impl Route {
-    /// Python leads.
+    /// Runs Python as the leader and the direct engine as its follower.
     pub(super) fn lead_and_follow<'py>(
         &self,
         py: Python<'py>,
@@ -113,7 +113,7 @@ impl Route {
         }
     }
 
-    /// Runs the generated function for a request that is followed.
+    /// Runs the generated function for a call that is followed.
     #[inline]
     pub(super) fn lead_timed<'py>(
         &self,
@@ -122,7 +122,8 @@ impl Route {
         call: Invocation<'_, 'py>,
     ) -> Result<LeaderRun<'py>, Raised> {
         let chance = self.draw();
-        // Reading the clock costs as much as a tenth of a short node: while none was long lately, some are timed.
+        // Reading the clock costs up to a tenth of a short node, so only some calls are timed unless one was slow
+        // recently.
         let timings_left = self.timings_left.load(Ordering::Relaxed);
         let begun = (timings_left > 0 || chance.is_multiple_of(TIMING_INTERVAL)).then(Instant::now);
         let outputs = self.lead(py, call)?;
@@ -138,7 +139,7 @@ impl Route {
     #[inline(never)]
     fn record_python_time(&self, timings_left: u64, begun: Instant) -> u64 {
         let python = nanoseconds(begun);
-        // One alone says more about the machine than about the node.
+        // A single slow call says more about the machine than about the node.
         let left = match timings_left {
             0 if python >= MAX_INLINE_NANOSECONDS => TIMING_INTERVAL,
             _ if python >= MAX_INLINE_NANOSECONDS => TIMED_AFTER_SLOW,
@@ -148,9 +149,10 @@ impl Route {
         python
     }
 
-    /// Runs the direct engine beside a short execution that returned, where there is machine code without a frame, compares
-    /// the two, and counts an agreement that nobody has to look at. No code of Python runs in here, no object of Python
-    /// is let go, and no panic gets past this. What is rare is in a box: who calls this looks at one word.
+    /// Follows a short execution without a frame, compares the engines and counts an agreement.
+    ///
+    /// Runs no Python code, releases no Python object and catches every panic. Uncommon results are boxed, so that
+    /// the caller tests a single word.
     #[inline]
     pub(super) fn follow_frameless(
         &self,
@@ -176,7 +178,7 @@ impl Route {
         .unwrap_or_else(|what| Err(Box::new(FollowUp::Fault(what))))
     }
 
-    /// Counts an agreement, unless Python is to have it.
+    /// Counts an agreement; returns false, without counting, if Python wants it.
     #[inline]
     fn try_count(&self, py: Python<'_>, comparison: &Comparison, leader: &LeaderRun<'_>) -> bool {
         self.findings.with(py, |own| {
@@ -201,7 +203,7 @@ impl Route {
         })
     }
 
-    /// Everything else that becomes of a request which is followed.
+    /// Handles a followed call that `follow_frameless` did not count.
     #[cold]
     pub(super) fn finish_following<'py>(
         &self,
@@ -210,7 +212,7 @@ impl Route {
         leader: LeaderRun<'py>,
         follow_up: FollowUp,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // A panic beside the engine itself is the engine's too: the caller has the answer of Python.
+        // A panic outside the engine counts as an engine fault too; the caller gets the outputs of Python.
         let seen = guarded(|| match leader.python {
             Some(python) if python >= MAX_INLINE_NANOSECONDS => {
                 self.queue_for_thread(call, &leader.outputs, python)
@@ -236,7 +238,7 @@ impl Route {
         Ok(outputs)
     }
 
-    /// Looks at a short execution from where `beside` left it.
+    /// Continues a short execution where `follow_frameless` stopped.
     fn follow(
         &self,
         py: Python<'_>,
@@ -265,7 +267,7 @@ impl Route {
         if !comparison.is_same {
             return Ok(HAND_OVER);
         }
-        // Not only that it says the same again: the ways to run it say the same.
+        // The second run takes another tier, so it also checks that the tiers agree.
         if comparison.is_checked() {
             match self.run(py, call, &key)? {
                 Ran::Returned(values, again, its)
@@ -282,7 +284,7 @@ impl Route {
         }
     }
 
-    /// Keeps an agreement for Python, which comes round for it: the caller does not wait for that.
+    /// Keeps an agreement until the next drain, so that the caller does not wait for Python.
     fn keep_for_python(&self, call: Invocation<'_, '_>, leader: &LeaderRun<'_>) -> PyResult<Followed> {
         let job = match self.copy_job(call, &leader.outputs, leader.python)? {
             Ok(job) => job,
@@ -298,8 +300,7 @@ impl Route {
         Ok(Followed::Done)
     }
 
-    /// A run without a frame, where there is machine code for it: which way it went, what it read, and whether it came to
-    /// the outputs of Python.
+    /// Runs without a frame, if there is machine code, and compares the outputs with those of Python.
     #[inline]
     fn compare_frameless(
         &self,
@@ -355,7 +356,7 @@ impl Route {
         })
     }
 
-    /// Copies what an execution had and came to, for the thread.
+    /// Queues a copy of an execution for the follower thread.
     fn queue_for_thread(
         &self,
         call: Invocation<'_, '_>,
@@ -371,7 +372,7 @@ impl Route {
         }
     }
 
-    /// A copy of what an execution had and came to; what is otherwise is for Python to see.
+    /// Copies the inputs and outputs of an execution. Forms that cannot be copied are handed to Python.
     fn copy_job(
         &self,
         call: Invocation<'_, '_>,
@@ -409,11 +410,11 @@ impl Route {
     }
 }
 
-/// What came of following.
+/// Result of following a call.
 enum Followed {
-    /// It is counted, or will be.
+    /// The agreement is counted, or will be.
     Done,
-    /// Python should see it itself.
+    /// Python has to inspect the execution.
     HandedOver { is_chosen: bool, fault: Option<String> },
 }
 
