@@ -1,8 +1,8 @@
-//! Columns to words: the inputs of many rows at once, for machine code that takes no values (`vesper_interp::words`).
+//! Conversion of columns to words: the inputs of many rows for frameless machine code (`vesper_interp::words`).
 //!
-//! A column has one filler for a part of a table. What its type is, is asked when that is made; for a block of rows there
-//! is one loop over the buffer of the column, with nothing in it but what differs from row to row. A cell that has no such
-//! form, or may not be there, leaves its row to the ordinary way, which finds out what is wrong with it.
+//! Each column has one filler per part of a table. The filler tests the column type when it is made, so that a block
+//! of rows is one loop over the buffer. A cell that has no word, or is null, leaves its row to the conversion by
+//! cells, which finds its problems.
 
 use std::ops::Range;
 
@@ -29,25 +29,25 @@ use crate::cell_conversion::scalar;
 use crate::column_reader::Texts;
 use crate::plan::{Form, InputSource, Plan};
 
-/// Writes an input of these rows of a part into a block; false where that cannot be done.
+/// Writes one input of these rows into a block; returns false if it cannot.
 type Fill<'a> = Box<dyn FnMut(&mut Block<'a>, Range<usize>) -> bool + 'a>;
 
-/// What writes one input.
+/// Writer of one input.
 struct Filler<'a> {
     fill: Fill<'a>,
     nulls: Option<&'a NullBuffer>,
-    /// The scale of every decimal that it writes, where that is one.
+    /// The scale of all decimals of the column, if it is constant.
     scale: Option<u16>,
 }
 
-/// What writes all inputs of the rows of a part.
+/// Writers of all inputs of a part.
 pub(crate) struct Fillers<'a> {
     all: Vec<Filler<'a>>,
     scales: Vec<Option<u16>>,
 }
 
 impl<'a> Fillers<'a> {
-    /// For a part of a table; nothing where a column is of a type that is read cell by cell.
+    /// Makes the fillers of a part; returns `None` if a column has to be read by cells.
     pub(crate) fn new(program: &'a Program, plan: &'a Plan, given: &'a RecordBatch) -> Option<Self> {
         if plan.form != Form::Typed {
             return None;
@@ -64,19 +64,19 @@ impl<'a> Fillers<'a> {
         Some(Self { all, scales })
     }
 
-    /// Of each input the scale that all its decimals have, where it is one.
+    /// Returns the constant scale of the decimals of each input, if it has one.
     pub(crate) fn scales(&self) -> &Scales {
         &self.scales
     }
 
-    /// Writes the inputs of these rows, which the block has begun; false where that cannot be done.
+    /// Writes the inputs of these rows into the block; returns false if it cannot.
     pub(crate) fn fill(&mut self, block: &mut Block<'a>, rows: &Range<usize>) -> bool {
         for filler in &mut self.all {
             if !(filler.fill)(block, rows.clone()) {
                 return false;
             }
             if let Some(nulls) = filler.nulls {
-                // What stands below a null is nothing that anybody wrote.
+                // The value below a null is undefined.
                 let absent = rows.clone().filter(|row| nulls.is_null(*row));
                 absent.for_each(|row| {
                     block.leave(row - rows.start);
@@ -99,7 +99,7 @@ fn constant_filler(input: usize, value: &Value) -> Option<Filler<'_>> {
     })
 }
 
-/// The numbers of a column, each as the word that is made of it.
+/// Fills words from a column of numbers.
 fn numbers<'a, T: ArrowPrimitiveType>(
     input: usize,
     array: &'a dyn Array,
@@ -113,7 +113,7 @@ fn numbers<'a, T: ArrowPrimitiveType>(
     }))
 }
 
-/// Whole numbers of any width.
+/// Fills words from a column of integers of any width.
 fn integers<'a>(input: usize, array: &'a dyn Array, word: impl Fn(i64) -> Word<'a> + 'a) -> Option<Fill<'a>> {
     match array.data_type() {
         DataType::Int8 => numbers::<Int8Type>(input, array, move |value| Some(word(value.into()))),
@@ -140,7 +140,7 @@ fn decimals(input: usize, array: &dyn Array, scale: i8) -> Option<Fill<'_>> {
             numbers::<Decimal64Type>(input, array, move |value| Some(Word::Decimal(value, scale)))
         }
         _ => numbers::<Decimal128Type>(input, array, move |value| {
-            // A longer one is the ordinary way's.
+            // The conversion by cells handles longer coefficients.
             let coefficient = i64::try_from(value);
             coefficient
                 .ok()
@@ -175,7 +175,7 @@ fn durations(input: usize, array: &dyn Array, unit: TimeUnit) -> Option<Fill<'_>
     }
 }
 
-/// The texts of a column, each as the word that is made of it. A loop for each form of texts.
+/// Fills words from a column of texts, with one loop for each Arrow form of texts.
 fn texts<'a>(
     input: usize,
     array: &'a dyn Array,
@@ -190,14 +190,14 @@ fn texts<'a>(
             rows.end <= length && block.put(input, rows.map(|row| word(texts.value(row))))
         }),
         Texts::View(texts) => Box::new(move |block, rows| {
-            // Below a null stands anything, which may be no place in any buffer.
+            // The view below a null is undefined and may point outside every buffer.
             let text = |row| texts.is_valid(row).then(|| texts.value(row));
             rows.end <= length && block.put(input, rows.map(|row| text(row).and_then(&mut word)))
         }),
     })
 }
 
-/// Texts as they are. Where all of them together are short, each is.
+/// Fills words from texts. If all texts together are short, no length has to be checked.
 fn plain_texts(input: usize, array: &dyn Array) -> Option<Fill<'_>> {
     fn short<'a, O: OffsetSizeTrait>(input: usize, array: &'a GenericStringArray<O>) -> Option<Fill<'a>> {
         let (ends, data) = (array.value_offsets(), array.value_data());
@@ -227,13 +227,13 @@ fn text(text: &str) -> Option<Word<'_>> {
     (text.len() <= TEXT_LENGTH || !is_too_long(text)).then_some(Word::Text(text))
 }
 
-/// A text of up to 16 bytes as numbers that no other such text has.
+/// Packs a text of up to 16 bytes into numbers that identify it.
 #[inline]
 fn pack(text: &str) -> Option<(usize, u64, u64)> {
     let bytes = text.as_bytes();
     let length = bytes.len();
     if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        // They overlap, and together they are the whole.
+        // The two overlap and together cover the whole text.
         return (length <= 16).then(|| (length, u64::from_le_bytes(*first), u64::from_le_bytes(*last)));
     }
     if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
@@ -248,12 +248,12 @@ fn pack(text: &str) -> Option<(usize, u64, u64)> {
     })
 }
 
-/// No enum has so many members.
+/// Place of no member, larger than that of any enum.
 const NO_MEMBER: u32 = u32::MAX;
-/// How many members are remembered: columns have few, and many are sooner found in the type.
+/// Maximum number of remembered members. Columns have few members, and more are found faster in the type.
 const MAX_REMEMBERED: usize = 8;
 
-/// Finds members by their names. Those that came before are known by their packed names.
+/// Returns a function that finds members by name, and remembers the packed names of the first ones.
 fn member_finder<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> + 'a {
     let mut known: Vec<((usize, u64, u64), Member)> = Vec::with_capacity(MAX_REMEMBERED);
     move |name| {
@@ -273,19 +273,19 @@ fn member_finder<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> +
     }
 }
 
-/// How many places a table of short names has: no two names come to the same.
+/// Number of slots in the table of short names, which has no collisions.
 const PLACES: usize = 16;
 
-/// The names of an enum of a few members with short names, each as one number that no other text has.
+/// Perfect hash table of the names of a small enum, each packed into one number.
 struct ShortNames {
-    /// At the place of a name its number and its member.
+    /// The packed name and the member of each slot.
     table: [(u64, u32); PLACES],
-    /// What keeps the names apart in the upper bits of a product.
+    /// Multiplier that separates the names in the upper bits of the product.
     factor: u64,
 }
 
 impl ShortNames {
-    /// Nothing where names are many or long, or nothing keeps them apart.
+    /// Returns `None` if names are too many or too long, or no multiplier separates them.
     fn new(of: &EnumType) -> Option<Self> {
         let members = of.members();
         if members.len() > MAX_REMEMBERED {
@@ -302,7 +302,7 @@ impl ShortNames {
     }
 
     fn by(names: &[(u64, u32)], factor: u64) -> Option<Self> {
-        // No text has this number: its length is in the uppermost bits.
+        // No text has this number, because the uppermost bits hold the length.
         let mut names_at = Self {
             table: [(u64::MAX, NO_MEMBER); PLACES],
             factor,
@@ -322,7 +322,7 @@ impl ShortNames {
         (name.wrapping_mul(self.factor) >> 60) as usize % PLACES
     }
 
-    /// The member of this name, or `NO_MEMBER`.
+    /// Returns the member of this name, or `NO_MEMBER`.
     #[inline]
     fn find(&self, name: u64) -> u32 {
         let found = self.table.get(self.at(name)).filter(|known| known.0 == name);
@@ -330,8 +330,9 @@ impl ShortNames {
     }
 }
 
-/// The number of a text in a buffer (`number_of_text`), which is read at once with whatever stands behind it. It has none
-/// at the very end, where nothing stands there.
+/// Returns the number of a text in a buffer (`number_of_text`), or 0 near the end of the buffer.
+///
+/// Reads eight bytes at once, including bytes of later texts.
 #[inline]
 fn text_number<O: OffsetSizeTrait>(data: &[u8], ends: &[O]) -> u64 {
     let [start, end] = ends else {
@@ -342,8 +343,7 @@ fn text_number<O: OffsetSizeTrait>(data: &[u8], ends: &[O]) -> u64 {
     eight.map_or(0, |eight| number_of_text(*eight, length))
 }
 
-/// Members by their names, for columns whose texts stand one behind the other: a short one is read at once with whatever
-/// stands behind it, and is compared with the one member that it can be.
+/// Fills enum members from contiguous texts, comparing each short name with one candidate.
 fn short_members<'a, O: OffsetSizeTrait>(
     input: usize,
     array: &'a GenericStringArray<O>,
@@ -352,7 +352,7 @@ fn short_members<'a, O: OffsetSizeTrait>(
     let names = ShortNames::new(of)?;
     let (ends, data) = (array.value_offsets(), array.value_data());
     let member = move |ends: &[O]| {
-        // The number of no text is at no place.
+        // The number 0 of other texts is in no slot.
         match names.find(text_number(data, ends)) {
             NO_MEMBER => find_member(data, ends, of),
             found => Some(found),
@@ -382,7 +382,7 @@ fn enum_members<'a>(input: usize, array: &'a dyn Array, of: &'a EnumType) -> Opt
     short.or_else(|| texts(input, array, member_finder(of)))
 }
 
-/// A value of a dictionary, as a word.
+/// Converts a dictionary value to a word.
 fn dictionary_word<'a>(ty: &Type, found: &Cell<'a>) -> Option<Word<'a>> {
     if let (Type::Text, Cell::Text(found)) = (ty, found) {
         return text(found);
@@ -400,16 +400,16 @@ fn dictionary_word<'a>(ty: &Type, found: &Cell<'a>) -> Option<Word<'a>> {
         Word::Date(value) => Word::Date(value),
         Word::Duration(value) => Word::Duration(value),
         Word::Member(value) => Word::Member(value),
-        // Lives no longer than the value.
+        // The text does not outlive the value.
         Word::Text(_) => return None,
     })
 }
 
-/// A row has a key, and what stands there was made a word before.
+/// Fills words from a dictionary column: each key selects a word made before.
 fn by_keys<'a, K: ArrowDictionaryKeyType>(input: usize, ty: &Type, array: &'a dyn Array) -> Option<Fill<'a>> {
     let dictionary = array.as_dictionary_opt::<K>()?;
     let values = dictionary.values();
-    // A part of a table may have a dictionary that is far larger than itself.
+    // The dictionary may be far larger than this part of the table.
     if values.len() > array.len().saturating_mul(2) {
         return None;
     }
@@ -475,7 +475,7 @@ fn column_filler<'a>(input: usize, ty: &'a Type, array: &'a dyn Array) -> Option
         fill: fill?,
         nulls: array.nulls().filter(|nulls| nulls.null_count() > 0),
         scale: match (ty, array.data_type()) {
-            // Each of its values may have a scale of its own.
+            // Each dictionary value may have its own scale.
             (Type::Decimal, DataType::Dictionary(..)) => None,
             (
                 Type::Decimal,

@@ -1,4 +1,4 @@
-//! Words to columns: the outputs of many rows at once.
+//! Conversion of words to columns: the outputs of many rows at once.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use vesper_ir::{Decimal, Member};
 
 use crate::column_writer::{Writer, coefficient};
 
-/// Every power of ten that 64 bits hold.
+/// All powers of ten within 64 bits.
 const POWERS: [i64; 19] = {
     let mut powers = [1; 19];
     let mut place = 1;
@@ -24,10 +24,10 @@ const POWERS: [i64; 19] = {
     powers
 };
 
-/// What is kept from block to block, so that nothing is allocated for one.
+/// Buffers reused from block to block.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    /// For each output that is a column of decimals, its numbers at the scale of the column.
+    /// The scaled numbers of each output that is a decimal column.
     scaled: Vec<Vec<i128>>,
     longs: Vec<i64>,
     days: Vec<i32>,
@@ -35,14 +35,15 @@ pub(crate) struct Scratch {
     flags: Vec<bool>,
 }
 
-/// What makes a number of this scale one of the scale of its column, where it is that simple: with at most 18 zeros more,
-/// no number of 64 bits is too long for a column.
+/// Returns the factor from the scale of a number to that of its column, if it is a power of at most 18.
+///
+/// Such a factor keeps every 64-bit number within the precision of a column.
 fn factor(own: u64, scale: u16) -> Option<i64> {
     let more = u64::from(scale).checked_sub(own)?;
     POWERS.get(usize::try_from(more).ok()?).copied()
 }
 
-/// What a column of this scale has for a number; nothing where that would not be the number.
+/// Returns the coefficient at the scale of the column, or `None` if it would need rounding.
 #[cold]
 fn scale_number(number: i64, own: u64, scale: u16) -> Option<i128> {
     match factor(own, scale) {
@@ -55,8 +56,8 @@ fn scale_number(number: i64, own: u64, scale: u16) -> Option<i128> {
 }
 
 impl Scratch {
-    /// Finds the numbers that columns of decimals have. A row with one that its column cannot hold is left out: the
-    /// ordinary way says so.
+    /// Scales the numbers of decimal columns. Drops rows that do not fit; they are run again by rows, which reports
+    /// the misfit.
     pub(crate) fn scale(&mut self, block: &mut Block<'_>, writers: &[Writer]) {
         self.scaled.resize_with(writers.len(), Vec::new);
         let rows = block.len();
@@ -67,7 +68,7 @@ impl Scratch {
             };
             let scale = *scale;
             let mut misfits = Vec::new();
-            // The rows of a column mostly have one scale: what it takes is found once.
+            // Most rows of a column have the same scale, so its factor is computed once.
             let usual = block.output(output, 0).next().map_or(0, |(_, own)| own);
             let power = factor(usual, scale);
             let words = block.output(output, 0).take(rows).enumerate();
@@ -87,7 +88,7 @@ impl Scratch {
         }
     }
 
-    /// Writes an output of these rows, which all have outputs; false where the column is of another form.
+    /// Writes an output of these rows, which all have outputs; returns false if the column has another form.
     pub(crate) fn append(
         &mut self,
         writer: &mut Writer,

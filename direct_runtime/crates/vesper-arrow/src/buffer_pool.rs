@@ -1,8 +1,8 @@
-//! Memory of columns that nobody reads any more, kept for the columns of the next parts.
+//! Pool of column memory for the columns of later parts.
 //!
-//! A system hands out memory page by page, each at the first touch, which for a column of numbers takes as long as all that
-//! is computed for it; threads that touch new pages wait for each other besides. So long columns go away in buffers that
-//! come back here when the last reader drops them. What is kept has a bound, and the oldest is given back first.
+//! The system maps each new page at its first access, which takes as long as computing a column of numbers, and
+//! threads that access new pages block each other. Long columns therefore leave in buffers that return to this pool
+//! when the last reader drops them. The pool has a maximum size and frees the oldest buffers first.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -13,12 +13,12 @@ use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
 
-/// How many bytes a process keeps at most: the columns of about a million rows.
+/// Maximum size of the pool of a process, in bytes: the columns of about a million rows.
 const MAX_BYTES: usize = 64 << 20;
-/// Smaller buffers are not worth it.
+/// Minimum size of a pooled buffer, in bytes.
 const MIN_BUFFER_BYTES: usize = 16 << 10;
 
-/// In the order in which they came back.
+/// Buffers in the order of their return.
 struct Pool {
     buffers: VecDeque<Buffer>,
     bytes: usize,
@@ -29,7 +29,7 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
     bytes: 0,
 });
 
-/// An empty vector with room for so many values, in memory that was used before where there is some of this size.
+/// Returns an empty vector for `count` values, in pooled memory if there is a buffer of this size.
 pub(crate) fn take_vec<T: ArrowNativeType>(count: usize) -> Vec<T> {
     let size = count.saturating_mul(size_of::<T>());
     if size < MIN_BUFFER_BYTES {
@@ -39,7 +39,7 @@ pub(crate) fn take_vec<T: ArrowNativeType>(count: usize) -> Vec<T> {
 }
 
 fn reuse<T: ArrowNativeType>(size: usize) -> Option<Vec<T>> {
-    // Nobody waits here, and a process that was forked while somebody held this finds it locked for ever.
+    // Does not wait: in a forked process the lock may be held forever.
     let mut pool = POOL.try_lock().ok()?;
     let place = pool
         .buffers
@@ -48,13 +48,13 @@ fn reuse<T: ArrowNativeType>(size: usize) -> Option<Vec<T>> {
     let buffer = pool.buffers.remove(place)?;
     pool.bytes -= size;
     drop(pool);
-    // A buffer of values of another width is no vector of these, and is given back.
+    // A buffer of values of another width cannot become this vector and is freed.
     let mut values = buffer.into_vec::<T>().ok()?;
     values.clear();
     Some(values)
 }
 
-/// A buffer that is kept when its last reader drops it.
+/// Wraps a buffer so that it returns to the pool when its last reader drops it.
 pub(crate) fn recycle_on_drop(buffer: Buffer) -> Buffer {
     if buffer.capacity() < MIN_BUFFER_BYTES || buffer.is_empty() {
         return buffer;
@@ -84,12 +84,12 @@ impl Drop for PooledBuffer {
     }
 }
 
-/// A column of numbers with room for so many.
+/// Returns a builder of a number column in pooled memory.
 pub(crate) fn number_builder<T: ArrowPrimitiveType>(count: usize) -> PrimitiveBuilder<T> {
     PrimitiveBuilder::new_from_buffer(MutableBuffer::from(take_vec::<T::Native>(count)), None)
 }
 
-/// The column, in memory that comes back.
+/// Finishes a column whose memory returns to the pool.
 pub(crate) fn finish_pooled<T: ArrowPrimitiveType>(
     column: &mut PrimitiveBuilder<T>,
 ) -> Result<PrimitiveArray<T>, ArrowError> {
@@ -106,12 +106,12 @@ mod tests {
 
     use super::*;
 
-    /// A size that nothing else asks for.
+    /// A size that no other test uses.
     const COUNT: usize = 12_345;
 
-    /// One test, because what is kept is the process's, and who finds it locked goes on without it.
+    /// A single test, because the pool is global and a locked pool is skipped.
     #[test]
-    fn what_nobody_reads_is_used_again() {
+    fn released_memory_is_reused() {
         let mut column = number_builder::<Int64Type>(COUNT);
         column.append_slice(&vec![7; COUNT]);
         let made = finish_pooled(&mut column).unwrap();
@@ -119,7 +119,7 @@ mod tests {
         let reader = made.clone();
         drop(made);
         let other = take_vec::<i64>(COUNT);
-        assert_ne!(other.as_ptr(), address, "somebody reads it still");
+        assert_ne!(other.as_ptr(), address, "a reader still holds it");
         assert!(reader.values().iter().all(|value| *value == 7));
         drop(reader);
         let again = take_vec::<i64>(COUNT);
@@ -127,12 +127,12 @@ mod tests {
         let other = take_vec::<i64>(COUNT);
         assert_ne!(other.as_ptr(), address, "it has one owner");
 
-        // Memory of values of another width is not taken.
+        // Memory of values of another width is not reused.
         drop(recycle_on_drop(Buffer::from_vec(vec![1_i32; COUNT * 2])));
         let longs = take_vec::<i64>(COUNT);
         assert_eq!((longs.len(), longs.capacity()), (0, COUNT));
 
-        // Short columns are left alone.
+        // Short columns are not pooled.
         let short = recycle_on_drop(Buffer::from_vec(vec![1_u8; 100]));
         assert!(short.into_vec::<u8>().is_ok());
     }

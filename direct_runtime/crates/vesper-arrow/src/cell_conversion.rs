@@ -1,4 +1,4 @@
-//! Cells to values, with every problem in them: the rules of docs/spec/values.md, as `node.call` has them.
+//! Conversion of cells to values with a complete list of problems, by the rules of docs/spec/values.md.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Conversion {
         None
     }
 
-    /// The value of an input or a field, which may not be given.
+    /// Returns the value of an input or a field, or its default if it is absent.
     pub(crate) fn value_or_default(
         &mut self,
         ty: &Type,
@@ -38,7 +38,7 @@ impl Conversion {
         }
     }
 
-    /// Goes as deep as the type does, which is limited.
+    /// Converts a cell to a value. The depth of recursion is that of the type, which is limited.
     pub(crate) fn value(&mut self, ty: &Type, cell: &Cell<'_>, path: &Path<'_>) -> Option<Value> {
         match (ty, cell) {
             (Type::Optional(_), Cell::Null) => Some(Value::Null),
@@ -60,7 +60,7 @@ impl Conversion {
                 self.map(of, &entries, path)
             }
             (Type::Map(of), Cell::Fields(fields)) => {
-                // As a dict is: a field that is null in a row is a key whose value is null.
+                // As in a dict, a field that is null in a row is a key whose value is null.
                 let keys: Vec<Cell<'_>> = fields.iter().map(|(name, _)| Cell::Text(name)).collect();
                 let entries: Vec<(&Cell<'_>, &Cell<'_>)> =
                     keys.iter().zip(fields.iter().map(|(_, value)| value)).collect();
@@ -155,7 +155,7 @@ impl Conversion {
     }
 }
 
-/// The value of a type without parts.
+/// Converts a cell to a value of a scalar type.
 pub(crate) fn scalar(ty: &Type, cell: &Cell<'_>) -> Result<Value, ProblemKind> {
     let given = match cell {
         Cell::Boolean(value) => Given::Boolean(*value),
@@ -177,7 +177,7 @@ pub(crate) fn scalar(ty: &Type, cell: &Cell<'_>) -> Result<Value, ProblemKind> {
     convert(ty, given)
 }
 
-/// What stands in a cell as a text, where columns have no types of their own: as the command line takes an input.
+/// Parses a text as a value of any type, by the rules of the command line.
 pub(crate) fn parse_text(ty: &Type, text: &str) -> Result<Value, ProblemKind> {
     match ty {
         Type::Optional(of) => parse_text(of, text),
@@ -213,7 +213,7 @@ pub(crate) fn parse_text(ty: &Type, text: &str) -> Result<Value, ProblemKind> {
     }
 }
 
-/// The JSON value that a cell is. Of several kinds of problem the first counts.
+/// Converts a cell to a JSON value. Of several problems the first kind in the table of problems counts.
 fn json(cell: &Cell<'_>, depth: usize) -> Result<Json, ProblemKind> {
     let text = |text: &str| {
         if is_too_long(text) {
@@ -229,7 +229,7 @@ fn json(cell: &Cell<'_>, depth: usize) -> Result<Json, ProblemKind> {
         Cell::Wide(value) | Cell::Decimal(Ok(value)) => Json::Number(value.clone()),
         Cell::Decimal(Err(_)) => return Err(ProblemKind::OutOfRange),
         Cell::Float(value) => {
-            // SEMANTICS: the number that its shortest text spells. NaN and the infinities spell none.
+            // SEMANTICS: a float is the number that its shortest text denotes. NaN and the infinities are malformed.
             let number = Decimal::parse(&float::text(*value));
             Json::Number(number.map_err(|_| ProblemKind::Malformed)?)
         }
@@ -256,7 +256,7 @@ fn json(cell: &Cell<'_>, depth: usize) -> Result<Json, ProblemKind> {
     })
 }
 
-/// All of them, or the kind that comes first in the table of problems.
+/// Collects all values, or returns the kind that comes first in the table of problems.
 fn collect_all<T>(found: impl Iterator<Item = Result<T, ProblemKind>>) -> Result<Vec<T>, ProblemKind> {
     let mut values = Vec::new();
     let mut worst: Option<ProblemKind> = None;

@@ -1,7 +1,7 @@
-//! Columns to the inputs of runs: a reader for each input, made once for each part of a table.
+//! Readers of columns into inputs, one for each input and part of a table.
 //!
-//! What most tables hold is read straight into the frame. A reader that meets anything else says no, and the row is read
-//! again as cells, which finds every problem with it.
+//! Common column types are read directly into the frame. For any other content a reader returns false, and the row is
+//! read by cells, which finds its problems.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::cell::{Cell, cell};
 use crate::cell_conversion::{Conversion, parse_text, scalar};
 use vesper_interp::problems::Path;
 
-/// Texts up to this length are remembered: codes and names come again, prose does not.
+/// Maximum length of a cached text, in bytes. Codes and names repeat; prose does not.
 const MAX_CACHED_BYTES: usize = 24;
-/// How many texts a reader remembers.
+/// Number of texts that a reader caches.
 const CACHE_SIZE: usize = 256;
 
-/// Short texts that came before, so that one that comes again is shared instead of copied. One for each input and thread:
-/// counting who holds a text is then no traffic between processors.
+/// Cache of short texts, which shares a repeated text instead of copying it. Each input and thread has its own, so
+/// that reference counts cause no traffic between processors.
 #[derive(Debug)]
 pub(crate) struct TextCache(Vec<Option<Arc<str>>>);
 
@@ -38,7 +38,7 @@ impl TextCache {
         if text.len() > MAX_CACHED_BYTES {
             return Arc::from(text);
         }
-        // Any spread will do: two texts that meet in one place only push each other out.
+        // The quality of the hash is unimportant: two texts in one slot only evict each other.
         let hash = text.bytes().fold(text.len(), |hash, byte| {
             hash.wrapping_mul(31).wrapping_add(usize::from(byte))
         });
@@ -52,7 +52,7 @@ impl TextCache {
     }
 }
 
-/// The texts of a column, whichever of Arrow's forms they have.
+/// The texts of a column in one of the Arrow forms.
 #[derive(Debug)]
 pub(crate) enum Texts<'a> {
     Short(&'a arrow_array::StringArray),
@@ -70,7 +70,7 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// The row must be in the column.
+    /// Returns the text of a row, which must be in the column.
     #[inline]
     pub(crate) fn value(&self, row: usize) -> &'a str {
         match self {
@@ -81,10 +81,10 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// How the rows of an input are read.
+/// Reader of the rows of an input.
 #[derive(Debug)]
 pub(crate) enum Reader<'a> {
-    /// No column: the same for each row.
+    /// No column; every row has the same value.
     Same(Value),
     Boolean(&'a BooleanArray),
     Integer(&'a PrimitiveArray<Int64Type>),
@@ -94,15 +94,15 @@ pub(crate) enum Reader<'a> {
     Date(&'a PrimitiveArray<Date32Type>),
     Timestamp(&'a PrimitiveArray<TimestampMicrosecondType>),
     Text(Texts<'a>, &'a mut TextCache),
-    /// With the member that was found last, as most columns have the same one many times.
+    /// With the members found so far, because columns repeat few members.
     Member(Texts<'a>, &'a EnumType, Vec<(&'a str, Value)>),
-    /// By the keys of a dictionary; nothing where what stands there does not fit.
+    /// Values by dictionary key; `None` for a value with a problem.
     Dictionary(Vec<Option<Value>>, Vec<u32>),
     /// Every row is read as a cell.
     Any,
 }
 
-/// A key that stands for null.
+/// Key that represents null.
 const NO_KEY: u32 = u32::MAX;
 
 /// The rows of one input.
@@ -126,7 +126,7 @@ fn keys<K: ArrowDictionaryKeyType>(array: &dyn Array) -> Vec<u32> {
 
 fn dictionary<'a>(ty: &Type, array: &'a dyn Array, key: &DataType) -> Option<Reader<'a>> {
     let values = array.as_any_dictionary_opt()?.values();
-    // One that is larger than the rows are many would cost more than it saves.
+    // A dictionary much larger than the number of rows costs more than it saves.
     if values.len() > array.len().saturating_mul(2) {
         return None;
     }
@@ -150,7 +150,7 @@ fn dictionary<'a>(ty: &Type, array: &'a dyn Array, key: &DataType) -> Option<Rea
 }
 
 impl<'a> Column<'a> {
-    /// The rows of an input that has no column.
+    /// Makes the rows of an input without a column.
     pub(crate) fn constant(value: Value) -> Self {
         Self {
             array: None,
@@ -160,7 +160,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The rows of a column, for an input of this type.
+    /// Makes the rows of a column for an input of this type.
     pub(crate) fn new(ty: &'a Type, array: &'a dyn Array, cache: &'a mut TextCache) -> Self {
         let (of, takes_null) = match ty {
             Type::Optional(of) => (&**of, true),
@@ -206,7 +206,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The same for a column of texts that stand for values of every type, as in a CSV file.
+    /// Makes the rows of a column of texts that denote values of any type, as in a CSV file.
     pub(crate) fn spelled(array: &'a dyn Array) -> Self {
         Self {
             array: Some(array),
@@ -216,7 +216,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Writes the value of a row; false where that is not done, and the row is to be read as cells.
+    /// Writes the value of a row; returns false if the row has to be read by cells.
     #[inline]
     pub(crate) fn read(&mut self, row: usize, out: &mut Value) -> bool {
         if let Some(nulls) = self.nulls
@@ -246,7 +246,7 @@ impl<'a> Column<'a> {
                     return false;
                 }
                 match out {
-                    // The row before often has the same text, which is then still there.
+                    // The previous row often has the same text, which is still in place.
                     Value::Text(known) if **known == *text => {}
                     out => *out = Value::Text(cache.text(text)),
                 }
@@ -279,7 +279,7 @@ impl<'a> Column<'a> {
         true
     }
 
-    /// Writes the value of a row, whatever stands there, or finds the problems with it.
+    /// Returns the value of a row of any content, or adds its problems.
     pub(crate) fn read_cell(
         &self,
         ty: &Type,
@@ -301,7 +301,7 @@ impl<'a> Column<'a> {
             return conversion.value_or_default(ty, default, Some(&found), &path);
         }
         match found {
-            // Nothing stands there.
+            // An empty cell is an absent input.
             Cell::Null => conversion.value_or_default(ty, default, None, &path),
             Cell::Text(text) => match parse_text(ty, text) {
                 Ok(value) => Some(value),

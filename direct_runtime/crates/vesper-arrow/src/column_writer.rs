@@ -1,4 +1,4 @@
-//! Values of outputs to columns.
+//! Writers of output values into columns.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use vesper_ir::{Decimal, Type, Value};
 use crate::buffer_pool;
 use crate::enum_column::EnumColumn;
 
-/// The most digits that a decimal column has.
+/// Maximum number of digits of a decimal column.
 pub(crate) const PRECISION: u8 = 38;
-/// The smallest magnitude that has one more.
+/// The smallest magnitude with more digits than that.
 const BOUND: i128 = 10_i128.pow(38);
 
-/// The zone of timestamps.
+/// Time zone of timestamps.
 const UTC: &str = "UTC";
 
-/// The type of an output's column. Decimals are texts where they have no scale.
+/// Returns the type of the column of an output. Decimals without a scale are texts.
 pub(crate) fn column_type(ty: &Type, scale: Option<u8>) -> DataType {
     match ty {
         Type::Boolean => DataType::Boolean,
@@ -48,7 +48,7 @@ pub(crate) fn column_type(ty: &Type, scale: Option<u8>) -> DataType {
         Type::Record(of) => DataType::Struct(
             of.fields()
                 .iter()
-                // Below a record that is null stands nothing, and some libraries look there.
+                // Nullable, because some libraries read the fields of a record that is null.
                 .map(|field| Field::new(&*field.name, column_type(&field.ty, scale), true))
                 .collect(),
         ),
@@ -63,13 +63,13 @@ fn item_field(of: &Type, scale: Option<u8>) -> Arc<Field> {
     Arc::new(Field::new("item", column_type(of, scale), is_optional(of)))
 }
 
-/// A column that is being written.
+/// A column under construction.
 #[derive(Debug)]
 pub(crate) enum Writer {
     Boolean(BooleanBuilder),
     Integer(Int64Builder),
     Decimal(Decimal128Builder, u16),
-    /// A decimal, or JSON, as its text.
+    /// A decimal or JSON as text.
     Spelled(StringBuilder),
     Float(Float64Builder),
     Text(StringBuilder),
@@ -83,7 +83,7 @@ pub(crate) enum Writer {
     Record(Vec<Writer>, NullBufferBuilder, Fields),
 }
 
-/// The lengths of lists, as offsets, and which of them are null.
+/// The lengths of lists as offsets, and which lists are null.
 #[derive(Debug)]
 pub(crate) struct Lengths {
     offsets: Vec<i32>,
@@ -121,7 +121,7 @@ impl Lengths {
     }
 }
 
-/// What a column of this scale has for a number; nothing where that would not be the number.
+/// Returns the coefficient of a number at this scale, or `None` if it would need rounding.
 #[inline]
 pub(crate) fn coefficient(number: &Decimal, scale: u16) -> Option<i128> {
     let (coefficient, own) = number.as_small()?;
@@ -192,7 +192,7 @@ impl Writer {
         }
     }
 
-    /// True when the column has every number of the value as it is.
+    /// Returns true if the column can hold every number of the value without rounding.
     pub(crate) fn fits(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Decimal(_, scale), Value::Decimal(number)) => coefficient(number, *scale).is_some(),
@@ -205,7 +205,7 @@ impl Writer {
         }
     }
 
-    /// Writes a value that fits; one that is not of the column's type, which the verifier rules out, becomes null.
+    /// Writes a value that fits. A value of another type, which the verifier rules out, becomes null.
     #[inline]
     pub(crate) fn append(&mut self, value: &Value) {
         match (self, value) {
@@ -252,7 +252,7 @@ impl Writer {
         }
     }
 
-    /// A row that has no value.
+    /// Writes a row without a value.
     pub(crate) fn append_null(&mut self) {
         match self {
             Self::Boolean(column) => column.append_null(),
@@ -275,7 +275,7 @@ impl Writer {
         }
     }
 
-    /// The column.
+    /// Returns the finished column.
     pub(crate) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Boolean(column) => Arc::new(column.finish()),

@@ -1,4 +1,4 @@
-//! The column of an enum: the names of members, one behind the other.
+//! The column of an enum: the contiguous names of its members.
 
 use std::sync::Arc;
 
@@ -9,18 +9,20 @@ use vesper_ir::{EnumType, Member};
 
 use crate::buffer_pool;
 
-/// Names up to this length are written with room behind them, which the next one takes.
+/// Length up to which names are written with padding, which the next name overwrites.
 const PADDED_BYTES: usize = 16;
 
-/// A name with the room behind it, and its length.
+/// A padded name and its length.
 type Padded = ([u8; PADDED_BYTES], usize);
 
-/// A column of names that is being written. Names are few and short, and rows are many: copying a text of any length
-/// takes longer than all else that there is to do for a row, so that as many bytes are copied for each.
+/// A column of names under construction.
+///
+/// Names are few and short, and rows are many. Copying a fixed number of bytes for each name is faster than copying
+/// its exact length.
 #[derive(Debug)]
 pub(crate) struct EnumColumn {
     of: Arc<EnumType>,
-    /// By member; none where a name is longer.
+    /// Padded names by member; empty if one name is too long.
     padded: Vec<Padded>,
     bytes: Vec<u8>,
     offsets: Vec<i32>,
@@ -49,7 +51,7 @@ impl EnumColumn {
         }
     }
 
-    /// What an offset cannot say makes a column that cannot be made: `finish` says so.
+    /// Adds the offset of the end. An offset beyond 32 bits makes `finish` fail.
     #[inline]
     fn push_offset(&mut self) {
         self.offsets
@@ -71,7 +73,7 @@ impl EnumColumn {
         true
     }
 
-    /// Writes short names; false, and then more or less is written, where one is long, or no name.
+    /// Writes short names. Returns false if a name is long or missing; the column is then partly written.
     fn write_all(&mut self, members: impl Iterator<Item = Member> + Clone) -> bool {
         let Self {
             padded,
@@ -108,7 +110,7 @@ impl EnumColumn {
         true
     }
 
-    /// A member; one that the enum does not have, which the verifier rules out, becomes null.
+    /// Writes a member. One that the enum does not have, which the verifier rules out, becomes null.
     #[inline]
     pub(crate) fn append(&mut self, member: Member) {
         if self.write(member) {
@@ -118,7 +120,7 @@ impl EnumColumn {
         }
     }
 
-    /// So many members. Where all names are short, their lengths are added up first, and then room is made once.
+    /// Writes several members. If all names are short, their lengths are added first, and memory is reserved once.
     pub(crate) fn append_all(&mut self, members: impl Iterator<Item = Member> + Clone) {
         let before = (self.bytes.len(), self.offsets.len());
         if self.write_all(members.clone()) {

@@ -1,4 +1,4 @@
-//! The column of errors: null where a row has outputs.
+//! The column of errors, which is null for a row with outputs.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use arrow_schema::ArrowError;
 
 use crate::plan::error_fields;
 
-/// What is said of a row, in the words that an outcome has.
+/// The error of a row, in the terms of an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowError {
     pub kind: String,
@@ -17,9 +17,9 @@ pub struct RowError {
     pub message: String,
 }
 
-/// The column of so many rows, with what is said of those that have an error, in order.
+/// Makes the error column of `length` rows from the errors of some rows, in order.
 ///
-/// Most rows have none, and most parts of a table no row that has one: nothing is done for a row without.
+/// Most rows have no error, and need no work.
 pub fn error_column(length: usize, row_errors: &[(usize, RowError)]) -> Result<ArrayRef, ArrowError> {
     let texts = |of: fn(&RowError) -> Option<&str>| -> Result<ArrayRef, ArrowError> {
         let mut column = SparseTexts::new(length);
@@ -49,10 +49,10 @@ pub fn error_column(length: usize, row_errors: &[(usize, RowError)]) -> Result<A
     )?))
 }
 
-/// A column of texts of which few are there.
+/// A column of few texts among many nulls.
 struct SparseTexts {
     bytes: Vec<u8>,
-    /// Where texts end.
+    /// Ends of the texts.
     offsets: Vec<i32>,
     nulls: NullBufferBuilder,
 }
@@ -68,7 +68,7 @@ impl SparseTexts {
         }
     }
 
-    /// Nulls up to this row. What an offset cannot say makes a column that cannot be made: `finish` says so.
+    /// Adds nulls up to this row. An offset beyond 32 bits makes `finish` fail.
     fn skip_to(&mut self, row: usize) {
         let end = i32::try_from(self.bytes.len()).unwrap_or(i32::MAX);
         self.nulls.append_n_nulls(row.saturating_sub(self.nulls.len()));

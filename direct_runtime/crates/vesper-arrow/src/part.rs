@@ -1,4 +1,4 @@
-//! Runs a node over a part of a table.
+//! Runs of a node over one part of a table.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant, SystemTime};
@@ -15,36 +15,36 @@ use crate::column_reader::TextCache;
 use crate::part_run::{PartColumns, PartRun};
 use crate::plan::{Form, Plan};
 
-/// How many rows one thread takes at a time.
+/// Maximum number of rows of a part.
 pub const MAX_PART_ROWS: usize = 16_384;
 
-/// How a row ended that has no outputs.
+/// End of a row without outputs.
 #[derive(Debug)]
 pub enum RowEnd {
-    /// Its inputs do not fit.
+    /// The inputs have problems.
     Refused(Problems),
     Otherwise(Outcome),
-    /// It returned, and the column of this output cannot hold this value as it is.
+    /// The row returned, but the column of this output cannot hold this value without rounding.
     Misfit(usize, Value),
-    /// The engine is at fault.
+    /// The engine panicked with this message.
     Panicked(String),
 }
 
-/// A part of a table, run.
+/// A part of a table after its run.
 #[derive(Debug)]
 pub struct Part {
-    /// What it was run on.
+    /// The input columns.
     pub given: RecordBatch,
     /// The kept columns and the outputs.
     pub columns: Vec<ArrayRef>,
     /// The rows without outputs, in order.
     pub errors: Vec<(usize, RowEnd)>,
-    /// When its rows began, and how long they took.
+    /// Start and duration of the run.
     pub began: SystemTime,
     pub took: Duration,
 }
 
-/// When the rows of a table begin, and what each may use up.
+/// Start time, limits of each row and number of threads of a batch.
 #[derive(Clone, Debug)]
 pub struct RunTerms {
     pub now: Option<Value>,
@@ -52,12 +52,12 @@ pub struct RunTerms {
     pub threads: NonZeroUsize,
 }
 
-/// Why a part of a table could not be run at all.
+/// Reason why a part could not be run.
 #[derive(Debug)]
 pub enum PartError {
     Arrow(ArrowError),
     Engine(String),
-    /// Nobody waits for it any more.
+    /// The batch was cancelled.
     Cancelled,
 }
 
@@ -67,10 +67,10 @@ impl std::convert::From<ArrowError> for PartError {
     }
 }
 
-/// Asked before each row, or some of them: whether nobody waits for them any more.
+/// Returns true if the batch is cancelled; called before each row or block.
 pub type IsCancelled<'a> = &'a dyn Fn() -> bool;
 
-/// Runs a part here.
+/// Runs a part in the current thread.
 pub fn run_part(
     program: &Program,
     plan: &Plan,
@@ -82,14 +82,14 @@ pub fn run_part(
     thread.part(part)
 }
 
-/// What one thread keeps from part to part.
+/// State of one thread, kept from part to part.
 pub(crate) struct Thread<'a> {
     program: &'a Program,
     plan: &'a Plan,
     is_cancelled: IsCancelled<'a>,
     rows: Rows<'a>,
     text_caches: Vec<TextCache>,
-    /// What a run without a frame may spend. It does not look at the clock: where time is limited, nothing.
+    /// Fuel of a frameless run. It is 0 if time is limited, because frameless runs read no clock.
     fuel: u64,
 }
 
@@ -122,8 +122,8 @@ impl<'a> Thread<'a> {
         let began = (SystemTime::now(), Instant::now());
         match guarded(|| self.run(&given, false)) {
             Ok(ran) => ran.map(|ran| ran.into_part(given, began)),
-            // A row brings the engine down. It is a function of its inputs, so that all are run again, each under a
-            // guard of its own, and that one says so.
+            // A row made the engine panic. Rows are deterministic, so all run again, each with a guard of its own,
+            // which finds that row.
             Err(_) => match guarded(|| self.run(&given, true)) {
                 Ok(ran) => ran.map(|ran| ran.into_part(given, began)),
                 Err(message) => Err(PartError::Engine(message)),
@@ -141,9 +141,9 @@ impl<'a> Thread<'a> {
             self.is_cancelled,
             guards_rows,
         );
-        // A row that brings the engine down is told from the others in the ordinary way alone.
+        // Only a run by rows can guard each of them.
         if guards_rows {
-            run.run_ordinary(0..given.num_rows())?;
+            run.run_rows(0..given.num_rows())?;
         } else {
             run.run_all(self.fuel)?;
         }
@@ -151,7 +151,7 @@ impl<'a> Thread<'a> {
     }
 }
 
-/// The JSON text of a row.
+/// Returns the JSON text of a row.
 pub fn json_text<'a>(plan: &Plan, given: &'a RecordBatch, row: usize) -> Option<&'a str> {
     let texts = given.columns().get(plan.texts)?;
     if plan.form != Form::Json || texts.is_null(row) {

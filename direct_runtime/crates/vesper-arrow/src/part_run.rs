@@ -1,5 +1,6 @@
-//! One part of a table: its rows in blocks by the way without a frame where there is one, and one by one in the ordinary
-//! way where there is none, where a row does not go that way, and where it gave up.
+//! The run of one part of a table: in frameless blocks where possible, otherwise row by row.
+//!
+//! Single rows of a block run again row by row if they have no words or machine code gives up.
 
 use std::ops::Range;
 use std::time::{Instant, SystemTime};
@@ -19,19 +20,18 @@ use crate::column_writer::Writer;
 use crate::part::{IsCancelled, Part, PartError, RowEnd};
 use crate::plan::{Form, InputSource, Plan};
 
-/// How many rows make a block: what they take and give stays near the processor, and what is done once for a block is
-/// little for a row.
+/// Number of rows of a block: small enough for the processor cache, large enough to amortise the cost of a block.
 const BLOCK_ROWS: usize = 128;
-/// For how many rows is asked at a time how they are to be run: what is asked and told then is written by all threads.
+/// Number of rows per query for machine code. Queries and reports write to counters that all threads share.
 const ROWS_PER_QUERY: usize = 16 * BLOCK_ROWS;
 
-/// The inputs of a part, for the ordinary way.
+/// The inputs of a part for runs row by row.
 enum RowSource<'a> {
     Columns(Vec<Column<'a>>),
     Json(Texts<'a>, &'a ArrayRef),
 }
 
-/// What came of a part.
+/// The result columns and errors of a part.
 pub(crate) struct PartColumns {
     columns: Vec<ArrayRef>,
     errors: Vec<(usize, RowEnd)>,
@@ -49,13 +49,13 @@ impl PartColumns {
     }
 }
 
-/// A part of a table on its way through the node.
+/// A run over one part of a table.
 pub(crate) struct PartRun<'a, 'p> {
     program: &'a Program,
     plan: &'a Plan,
     given: &'a RecordBatch,
     rows: &'a mut Rows<'p>,
-    /// Made when the first row needs it: in most parts none does.
+    /// Made for the first row that needs it; most parts have none.
     source: Option<RowSource<'a>>,
     text_caches: Option<&'a mut [TextCache]>,
     is_cancelled: IsCancelled<'a>,
@@ -64,14 +64,14 @@ pub(crate) struct PartRun<'a, 'p> {
     errors: Vec<(usize, RowEnd)>,
 }
 
-/// How rows without a frame ended.
+/// Counts of frameless rows with and without outputs.
 #[derive(Default)]
 struct Tally {
     outputs: u32,
     missed: u32,
 }
 
-/// What the way without a frame needs for a part.
+/// State of the frameless blocks of a part.
 struct FramelessBlocks<'a> {
     fillers: Fillers<'a>,
     block: Block<'a>,
@@ -121,7 +121,7 @@ impl<'a, 'p> PartRun<'a, 'p> {
         }
     }
 
-    /// Runs all rows, by the way without a frame where there is one; each may spend so much fuel on it.
+    /// Runs all rows, in frameless blocks where possible, each row with at most this fuel.
     pub(crate) fn run_all(&mut self, fuel: u64) -> Result<(), PartError> {
         let length = self.given.num_rows();
         let mut frameless: Option<FramelessBlocks<'a>> = None;
@@ -132,7 +132,7 @@ impl<'a, 'p> PartRun<'a, 'p> {
                 Ok(found) => found,
                 Err(count) => {
                     let end = length.min(row.saturating_add(count as usize));
-                    self.run_ordinary(row..end)?;
+                    self.run_rows(row..end)?;
                     row = end;
                     continue;
                 }
@@ -141,8 +141,8 @@ impl<'a, 'p> PartRun<'a, 'p> {
                 frameless = FramelessBlocks::new(self.program, self.plan, self.given, express);
             }
             let Some(frameless) = &mut frameless else {
-                // A column is read cell by cell, or an input has parts.
-                return self.run_ordinary(row..length);
+                // A column has to be read by cells, or an input has parts.
+                return self.run_rows(row..length);
             };
             let scaled = self
                 .program
@@ -156,7 +156,7 @@ impl<'a, 'p> PartRun<'a, 'p> {
                 row = block.end;
                 self.run_block(frameless, express, &block, fuel, &mut tally)?;
                 if tally.missed > tally.outputs {
-                    break; // that is told before more of them give up
+                    break; // report before more rows give up
                 }
             }
             self.program.expressed_rows(tally.outputs, tally.missed);
@@ -171,7 +171,7 @@ impl<'a, 'p> PartRun<'a, 'p> {
         Ok(())
     }
 
-    /// Runs a block of rows without a frame, and in the ordinary way those that have no outputs then.
+    /// Runs a block without a frame, then its rows without outputs row by row.
     fn run_block(
         &mut self,
         frameless: &mut FramelessBlocks<'a>,
@@ -187,7 +187,7 @@ impl<'a, 'p> PartRun<'a, 'p> {
         } = frameless;
         block.begin(rows.len());
         if !fillers.fill(block, rows) {
-            return self.run_ordinary(rows.clone());
+            return self.run_rows(rows.clone());
         }
         let (outputs, missed) = block.run(express, fuel);
         tally.outputs = tally.outputs.saturating_add(outputs);
@@ -208,15 +208,15 @@ impl<'a, 'p> PartRun<'a, 'p> {
                 }
             } else {
                 let start = rows.start;
-                self.run_ordinary(start + at..start + end)?;
+                self.run_rows(start + at..start + end)?;
             }
             at = end;
         }
         Ok(())
     }
 
-    /// Runs these rows one by one in the ordinary way.
-    pub(crate) fn run_ordinary(&mut self, rows: Range<usize>) -> Result<(), PartError> {
+    /// Runs these rows one by one.
+    pub(crate) fn run_rows(&mut self, rows: Range<usize>) -> Result<(), PartError> {
         let mut source = match (self.source.take(), self.text_caches.take()) {
             (Some(source), _) => source,
             (None, text_caches) => row_source(
@@ -261,7 +261,7 @@ impl<'a, 'p> PartRun<'a, 'p> {
         }
     }
 
-    /// The kept columns and the outputs.
+    /// Returns the kept columns and the outputs.
     pub(crate) fn finish(mut self) -> Result<PartColumns, PartError> {
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.plan.kept.len() + self.writers.len() + 1);
         for place in &self.plan.kept {
@@ -310,7 +310,7 @@ fn row_source<'a>(
     Ok(RowSource::Columns(columns))
 }
 
-/// Writes the inputs of a row, or finds every problem with them.
+/// Writes the inputs of a row, or returns all problems with them.
 #[inline]
 fn read_row(
     program: &Program,

@@ -1,4 +1,4 @@
-//! The inputs of one row as values, for whoever looks at it beside the batch.
+//! The inputs of a single row as values, for inspection.
 
 use arrow_array::RecordBatch;
 use vesper_interp::Program;
@@ -9,8 +9,8 @@ use crate::column_reader::Column;
 use crate::part::json_text;
 use crate::plan::{Form, InputSource, Plan};
 
-/// What the node was given in a row, in declared order; nothing where that did not fit, so that nothing was run. It is read
-/// cell by cell, which is slow and comes to the same.
+/// Returns the inputs of a row in declared order, or `None` if they have problems. Reads by cells, which is slower
+/// than the readers but gives the same values.
 pub fn inputs_of_row(program: &Program, plan: &Plan, given: &RecordBatch, row: usize) -> Option<Vec<Value>> {
     if row >= given.num_rows() {
         return None;

@@ -1,9 +1,8 @@
-//! Threads that run parts of a table, ahead of whoever reads the answer.
+//! Threads that run parts of a table ahead of the reader of the result.
 //!
-//! What one reader does with a part (another library takes it over column by column) goes on beside the next parts, and no
-//! thread waits for the others: it takes the next part that is there. How far ahead they are is what the reader gives
-//! them: `given` says how many parts are on their way. He is woken for several parts at once where they are short: where
-//! all processors are busy with parts, each time that he is woken one of them has to stop for him.
+//! The reader processes a part while the next ones run, and no thread waits for another: each takes the next part of
+//! the queue. The reader limits the lead by the number of parts it pushes (`pending`). For short parts it is woken
+//! once for several, because on a fully used machine each wake-up interrupts a thread.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -19,46 +18,46 @@ use vesper_interp::guard::guarded;
 use crate::part::{Part, PartError, RunTerms, Thread};
 use crate::plan::Plan;
 
-/// A part that takes so long is read at once: to wait for others would be felt.
+/// Duration of a part that wakes the reader at once, because waiting for more parts would be noticeable.
 const SLOW_PART: Duration = Duration::from_millis(2);
 
-/// Whoever has the program: threads run it for as long as they like.
+/// Owner of the program that the threads run.
 pub trait ProgramHolder: Send + Sync + 'static {
     fn program(&self) -> &Program;
 }
 
-/// The threads. They end when this is dropped, with the rows that they are at.
+/// The threads. Dropping the pool ends each after its current row.
 #[derive(Debug)]
 pub struct ThreadPool {
     queue: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,
-    /// A process that is forked has this, and not the threads.
+    /// Process of the threads; a fork copies this value, but not the threads.
     process: u32,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     state: Mutex<QueueState>,
-    /// There is a part to run, or none will come.
+    /// Signals a part to run, or the end.
     has_work: Condvar,
-    /// Enough was run that it is worth to be read.
+    /// Signals enough finished parts for the reader.
     has_results: Condvar,
     is_cancelled: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct QueueState {
-    /// The parts that nobody has begun, with their numbers.
+    /// Parts not started yet, with their numbers.
     waiting: VecDeque<(u64, RecordBatch)>,
-    /// Of every part that was given and is not taken, in their order.
+    /// All parts that were pushed and not taken, in order; `None` while unfinished.
     done: VecDeque<Option<FinishedPart>>,
-    /// The number of the oldest of them.
+    /// Number of the first entry of `done`.
     oldest: u64,
 }
 
 impl QueueState {
-    /// Whether the reader should be woken, now that a part has run for so long. One that is not is woken by a later part:
-    /// while parts wait, there is one.
+    /// Returns true if the reader should be woken after a part of this duration. Otherwise a later part wakes it;
+    /// there is one while parts wait.
     fn is_worth_reading(&self, took: Duration) -> bool {
         let is_read_next = matches!(self.done.front(), Some(Some(_)));
         let ready = || self.done.iter().filter(|each| each.is_some()).count();
@@ -66,8 +65,8 @@ impl QueueState {
     }
 }
 
-/// What came of a part, and what was given: that goes back to who gave it, so that he drops it. Other libraries do things
-/// then that are not for a thread that they have never seen.
+/// The result of a part, and its input columns. The reader drops these, because releasing memory of another library
+/// may be unsupported on a thread unknown to it.
 #[derive(Debug)]
 struct FinishedPart {
     result: Result<Part, PartError>,
@@ -76,11 +75,11 @@ struct FinishedPart {
 
 impl Queue {
     fn state(&self) -> MutexGuard<'_, QueueState> {
-        // Nobody panics while he holds them.
+        // No code panics while holding the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next part to run; waits for one.
+    /// Waits for the next part to run; returns `None` at the end.
     fn next(&self) -> Option<(u64, RecordBatch)> {
         let mut state = self.state();
         loop {
@@ -111,7 +110,7 @@ impl Queue {
 }
 
 impl ThreadPool {
-    /// So many threads, or as many of them as the system has; nothing where it has none.
+    /// Starts `threads` threads, or as many as the system allows; returns `None` if it allows none.
     pub fn new(
         holder: &Arc<impl ProgramHolder>,
         plan: &Arc<Plan>,
@@ -135,7 +134,7 @@ impl ThreadPool {
         })
     }
 
-    /// A part to run after all that were given before.
+    /// Queues a part after all earlier ones.
     pub fn push(&self, part: RecordBatch) {
         let mut state = self.queue.state();
         let number = state.oldest + state.done.len() as u64;
@@ -145,17 +144,17 @@ impl ThreadPool {
         self.queue.has_work.notify_one();
     }
 
-    /// How many parts were given and not taken.
+    /// Returns the number of parts pushed and not taken.
     pub fn pending(&self) -> usize {
         self.queue.state().done.len()
     }
 
-    /// Whether the threads are of this process.
+    /// Returns true if the threads belong to this process.
     pub fn is_own_process(&self) -> bool {
         self.process == std::process::id()
     }
 
-    /// The oldest part when it has run; nothing where that takes longer than this, or where there is none.
+    /// Returns the oldest part when it is finished; `None` after a timeout or if there is no part.
     pub fn take(&self, patience: Duration) -> Option<Result<Part, PartError>> {
         let state = self.queue.state();
         let waits = |state: &mut QueueState| matches!(state.done.front(), Some(None));
@@ -166,7 +165,7 @@ impl ThreadPool {
             .unwrap_or_else(PoisonError::into_inner);
         let is_one_gone = || self.threads.iter().any(JoinHandle::is_finished);
         if matches!(state.done.front(), Some(None)) && is_one_gone() {
-            // Whatever it was, nobody will run what that thread had.
+            // The part of an ended thread will never finish.
             return Some(Err(PartError::Engine("a thread of the batch is gone".to_owned())));
         }
         let done = state.done.front_mut()?.take()?;
@@ -180,7 +179,7 @@ impl Drop for ThreadPool {
     fn drop(&mut self) {
         let threads = std::mem::take(&mut self.threads);
         if !self.is_own_process() {
-            // Nobody is there to wait for, and whoever held the papers holds them for ever.
+            // A forked process has no threads to join, and the lock may be held forever.
             threads.into_iter().for_each(std::mem::forget);
             return;
         }
@@ -190,7 +189,7 @@ impl Drop for ThreadPool {
         }
         self.queue.has_work.notify_all();
         for thread in threads {
-            // What they run is guarded; one that panicked all the same has nobody who waits for it now.
+            // Parts run under a guard, so a panic here has no reader to report to.
             let _ = thread.join();
         }
     }
@@ -204,7 +203,7 @@ fn work(queue: &Queue, program: &Program, plan: &Plan, terms: &RunTerms) {
         let given = part.clone();
         let result = match &mut thread {
             Ok(thread) => thread.part(part),
-            // Whoever reads is told at the first part, and waits for none.
+            // The reader gets the error with the first part.
             Err(message) => Err(PartError::Engine(message.clone())),
         };
         queue.put(
@@ -233,7 +232,7 @@ mod tests {
         }
     }
 
-    /// Of eight parts, those whose places are named have run.
+    /// Makes a queue of eight parts, of which those at these positions are finished.
     fn state(ran_so_far: &[usize], waiting: usize) -> QueueState {
         QueueState {
             waiting: (0..waiting).map(|number| (number as u64, empty_part())).collect(),
@@ -275,7 +274,7 @@ mod tests {
             threads: vec![gone],
             process: std::process::id(),
         };
-        assert!(pool.take(Duration::ZERO).is_none()); // nothing was given
+        assert!(pool.take(Duration::ZERO).is_none()); // the queue is empty
         pool.push(empty_part());
         let taken = pool.take(Duration::ZERO);
         assert!(matches!(taken, Some(Err(PartError::Engine(message))) if message.contains("is gone")));

@@ -37,7 +37,7 @@ pub(crate) use input_words::text;
 use input_words::{InOrder, Reader};
 use long_runs::is_long;
 
-/// Maximum fuel of a run over few rows, which neither releases the lock nor checks signals. Longer ones run with a frame.
+/// Maximum fuel of a run over few rows, which neither releases the lock nor checks signals. Longer runs have a frame.
 const MAX_FUEL: u64 = 65_536;
 /// Maximum number of rows, and of bytes of an answer, for which a pooled allocation has capacity.
 const MAX_POOLED_ROWS: usize = 1_000;
@@ -482,7 +482,7 @@ fn write_answer(json: &Worded, ended: Ended, words: &Words<'_>, answer: &mut Vec
 /// Returns a new dict with the same keys.
 #[inline]
 fn copy_dict<'py>(py: Python<'py>, dict: &Py<PyDict>) -> Option<Bound<'py, PyDict>> {
-    // SAFETY: the dict is alive. The result is a new dict, or null and an error, which recurs when the call runs with a frame.
+    // SAFETY: the dict is alive. The result is a new dict, or null and an error, which recurs in the run with a frame.
     unsafe {
         let made = ffi::PyDict_Copy(dict.as_ptr());
         if made.is_null() {
