@@ -35,7 +35,7 @@ pub(crate) struct Scratch {
     flags: Vec<bool>,
 }
 
-/// Returns the factor from the scale of a number to that of its column, if it is a power of at most 18.
+/// Returns the factor from the scale of a number to that of its column, if it is at most 10^18.
 ///
 /// Such a factor keeps every 64-bit number within the precision of a column.
 fn factor(own: u64, scale: u16) -> Option<i64> {

@@ -86,7 +86,7 @@ fn of_dictionary<K: ArrowDictionaryKeyType>(array: &dyn Array, row: usize) -> Ce
 /// Returns the content of a row; null for a row after the last one.
 ///
 /// The depth of recursion is that of the column type, which Arrow limits when it reads the schema.
-#[expect(clippy::too_many_lines, reason = "one arm a type of Arrow")]
+#[expect(clippy::too_many_lines, reason = "one arm for each Arrow type")]
 pub fn cell(array: &dyn Array, row: usize) -> Cell<'_> {
     if row >= array.len() || array.is_null(row) {
         return Cell::Null;

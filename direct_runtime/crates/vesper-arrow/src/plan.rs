@@ -73,11 +73,11 @@ impl fmt::Display for Refusal {
             ),
             Self::NoInput(names) => write!(
                 formatter,
-                "no input is called {}; leave the column out, or name it under `keep` to find it in the answer",
+                "no input is called {}; leave the column out, or name it under `keep` to copy it into the answer",
                 quote_names(names)
             ),
             Self::NothingToKeep(name) => {
-                write!(formatter, "`keep` names `{name}`, and no column is called so")
+                write!(formatter, "`keep` names `{name}`, which is not a column")
             }
             Self::Twice(name) => write!(
                 formatter,
@@ -88,7 +88,7 @@ impl fmt::Display for Refusal {
                 formatter,
                 "`{name}` is of type {ty}, which no cell of a CSV file can hold; use JSON lines, Parquet or Arrow"
             ),
-            Self::NotText(name, ty) => write!(formatter, "the column `{name}` holds {ty} and no texts"),
+            Self::NotText(name, ty) => write!(formatter, "the column `{name}` holds {ty} instead of texts"),
             Self::NoDecimals(name) => write!(
                 formatter,
                 "`decimals` names `{name}`, which is no output with decimals"

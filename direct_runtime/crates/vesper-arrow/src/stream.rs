@@ -31,7 +31,10 @@ impl std::fmt::Debug for Table {
     }
 }
 
-#[allow(unsafe_code, reason = "what another library hands over comes as addresses")]
+#[allow(
+    unsafe_code,
+    reason = "imports structures of another library by their addresses"
+)]
 impl Table {
     /// Imports a stream.
     ///

@@ -38,7 +38,7 @@ pub(crate) struct Batches {
 impl Batches {
     #[new]
     #[pyo3(signature = (program, table, explain, /, *, form, decimals, keep, error_column, threads, now, fuel, seconds))]
-    #[allow(clippy::too_many_arguments, reason = "each is a word of the caller's")]
+    #[allow(clippy::too_many_arguments, reason = "all are keyword arguments in Python")]
     fn new(
         py: Python<'_>,
         program: Py<Program>,
@@ -105,7 +105,7 @@ impl Batches {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let reader = reader
             .as_mut()
-            .ok_or_else(|| PyValueError::new_err("somebody reads the answer of this batch already"))?;
+            .ok_or_else(|| PyValueError::new_err("the answer of this batch is already being read"))?;
         reader.set_inspector(RowInspector { choose, report: tell });
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Batches {
         let _ = requested_schema;
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let reader = reader.take().ok_or_else(|| {
-            PyValueError::new_err("the answer of a batch is read once, and somebody reads it already")
+            PyValueError::new_err("the answer of a batch can be read once, and it is already being read")
         })?;
         let stream = ExportedStream::new(Box::new(SharedReader::new(reader))).into_inner();
         PyCapsule::new_with_value(py, stream, STREAM)

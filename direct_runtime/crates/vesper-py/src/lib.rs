@@ -26,14 +26,14 @@ pyo3::create_exception!(
     vesper._direct,
     IrRejected,
     PyValueError,
-    "The bytes are not a well-formed IR document; the message says what and where."
+    "Malformed IR document; the message names the defect and its place."
 );
 
 pyo3::create_exception!(
     vesper._direct,
     NotCompiled,
     PyValueError,
-    "There is no machine code of the node; the message says why."
+    "No machine code for the node; the message gives the reason."
 );
 
 /// Returns the names of all operations of this build, sorted.

@@ -92,7 +92,7 @@ pub(crate) fn listing(program: &vesper_interp::Program, what: &str) -> PyResult<
         "clif" => Ok(vesper_jit::clif(program.plain_code())),
         "asm" => Ok(vesper_jit::asm(program.plain_code())),
         other => Err(PyValueError::new_err(format!(
-            "there is ir-optimized, bytecode, clif and asm to look at, not {other}"
+            "a listing is ir-optimized, bytecode, clif or asm, not {other}"
         ))),
     });
     made.map_err(|message| PyRuntimeError::new_err(format!("engine fault: {message}")))??

@@ -90,7 +90,7 @@ impl Iterator for SharedReader {
         match self.reader.try_lock() {
             Ok(mut reader) => reader.as_mut()?.next(),
             Err(_) => Some(Err(stream_error(
-                "two threads read the answer of a batch at once; one does",
+                "two threads read the answer of a batch at once; read it in one thread",
             ))),
         }
     }
@@ -173,7 +173,7 @@ impl Reader {
                 PartError::Engine(message) => {
                     stream_error(&format!("engine fault: {message}; this is a bug in Vesper"))
                 }
-                PartError::Cancelled => stream_error("the batch was left"),
+                PartError::Cancelled => stream_error("the batch was cancelled"),
             })?;
             if self.last_check.elapsed() >= SIGNAL_INTERVAL {
                 self.last_check = Instant::now();
@@ -224,7 +224,7 @@ impl Reader {
         };
         if !pool.is_own_process() {
             return Err(PartError::Arrow(stream_error(
-                "the process was forked after the batch was begun; read its answer where it was begun, or begin another",
+                "the process was forked after the batch was begun; read the answer in the process that began it",
             )));
         }
         while self.failed.is_none() && pool.pending() < ahead {
@@ -392,7 +392,7 @@ fn with_python<T>(
             explained
         })
     });
-    done.unwrap_or_else(|| Err(stream_error("Python is at its end")))
+    done.unwrap_or_else(|| Err(stream_error("Python is shutting down")))
 }
 
 /// Makes a stream error without zero bytes, which end C strings.

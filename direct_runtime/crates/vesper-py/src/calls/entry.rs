@@ -207,7 +207,7 @@ static JSON: Definition = Definition::new(ffi::PyMethodDef {
     },
     ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
     ml_doc:
-        c"run_json($self, inputs, /, now=None)\n--\n\nInputs as JSON text to the outcome as canonical JSON."
+        c"run_json($self, inputs, /, now=None)\n--\n\nRun JSON text and return the outcome as canonical JSON."
             .as_ptr(),
 });
 

@@ -72,7 +72,7 @@ impl Execution {
 
     fn path_taken(&self) -> PyResult<&PathTaken> {
         self.taken.as_ref().ok_or_else(|| {
-            PyValueError::new_err("this execution was not started with a path: start_pathed does")
+            PyValueError::new_err("this execution records no path; start it with start_pathed")
         })
     }
 }

@@ -190,7 +190,7 @@ static CALL: Definition = Definition::new(ffi::PyMethodDef {
     ml_meth: ffi::PyMethodDefPointer { PyCFunction: call },
     ml_flags: ffi::METH_O,
     ml_doc:
-        c"call($self, inputs, /)\n--\n\nA dict of inputs to a dict of outputs; what ends otherwise is raised."
+        c"call($self, inputs, /)\n--\n\nReturn the outputs for a dict of inputs; raise for any other outcome."
             .as_ptr(),
 });
 
@@ -201,7 +201,10 @@ unsafe extern "C" fn call(entry: *mut ffi::PyObject, inputs: *mut ffi::PyObject)
         let py = Python::assume_attached();
         (py, Borrowed::from_ptr(py, entry), Borrowed::from_ptr(py, inputs))
     };
-    debug_assert!(FastEntry::is_type_of(&entry), "the function was made with a way");
+    debug_assert!(
+        FastEntry::is_type_of(&entry),
+        "the function is bound to a fast entry"
+    );
     // SAFETY: `FastEntry::call` made the function with a fast entry.
     let entry = unsafe { entry.cast_unchecked::<FastEntry>() }.get();
     // `run_shortest` catches panics, which would otherwise end the process.

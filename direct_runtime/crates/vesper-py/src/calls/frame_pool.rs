@@ -87,7 +87,7 @@ impl<T: Default> GilCell<T> {
     #[inline]
     pub(crate) fn with<R>(&self, _py: Python<'_>, does: impl FnOnce(&mut T) -> R) -> R {
         let locked = self.lock.as_ref().map(lock);
-        assert!(!self.is_busy.load(Ordering::Relaxed), "somebody is at it");
+        assert!(!self.is_busy.load(Ordering::Relaxed), "nested access to a cell");
         let busy = Busy::new(&self.is_busy);
         // SAFETY: as above.
         let done = does(unsafe { &mut *self.held.get() });

@@ -83,7 +83,7 @@ impl Presenter<'_> {
                 let mentioned = PyDict::new(py);
                 for (mention, value) in values {
                     let (name, ty) = self.find_mention(*mention).ok_or_else(|| {
-                        PyRuntimeError::new_err("engine fault: a clause mentions what is not there")
+                        PyRuntimeError::new_err("engine fault: a clause mentions an unknown name")
                     })?;
                     let value = match value {
                         // If a node ends with an error, invariants read null for every output.

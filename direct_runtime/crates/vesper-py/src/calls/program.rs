@@ -56,10 +56,10 @@ impl Program {
         ir, dependencies = Vec::new(), /, optimise = true, rules = None, *,
         jit = "off", jit_calls = 100, jit_operations = 20_000, max_code_bytes = 1 << 26, jit_fail_guard = None,
     ))]
-    #[allow(clippy::needless_pass_by_value, reason = "PyO3 gives a list that it made")]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 passes a new list")]
     #[allow(
         clippy::too_many_arguments,
-        reason = "all but two have names where it is called"
+        reason = "all but two are keyword arguments in Python"
     )]
     fn load(
         py: Python<'_>,

@@ -23,7 +23,7 @@ type IntentLine<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, String);
 /// kinds, and `most` is the maximum number of bytes of a body.
 #[pyfunction]
 #[pyo3(signature = (start, before, seq, kind, path, effect, effect_class, key, digest, at_us, body, other, most, /))]
-#[allow(clippy::too_many_arguments, reason = "the parts of a line, each once")]
+#[allow(clippy::too_many_arguments, reason = "one argument for each field of a line")]
 pub fn journal_line<'py>(
     start: &str,
     before: &[u8],
@@ -67,7 +67,7 @@ pub fn journal_line<'py>(
 /// Returns the line of an INTENT, its hash and its digest, or None if Python has to write it.
 #[pyfunction]
 #[pyo3(signature = (start, before, seq, path, effect, effect_class, key, at_us, fixed, arguments, other, most, /))]
-#[allow(clippy::too_many_arguments, reason = "the parts of a line, each once")]
+#[allow(clippy::too_many_arguments, reason = "one argument for each field of a line")]
 pub fn journal_intent<'py>(
     start: &str,
     before: &[u8],

@@ -96,7 +96,7 @@ impl Layout {
     #[inline]
     #[expect(
         clippy::cast_ptr_alignment,
-        reason = "there are eight bytes of indices at least, so that entries are aligned as their table is"
+        reason = "the indices have at least eight bytes, so entries have the alignment of their table"
     )]
     fn table(self, dict: *mut ffi::PyObject) -> Option<(*mut Entry, usize)> {
         let Self(()) = self;

@@ -86,7 +86,7 @@ fn locate(counters: &Bound<'_, PyAny>, at: usize) -> PyResult<(PyBuffer<u64>, *m
             Ok((buffer, place))
         }
         _ => Err(PyValueError::new_err(
-            "there are no two numbers of 64 bits here that can be written",
+            "expected a writable buffer with two 64-bit numbers at this position",
         )),
     }
 }

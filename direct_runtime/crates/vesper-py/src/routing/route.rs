@@ -27,10 +27,7 @@ use crate::routing::follower::{self, Follower, HandedRun};
 use crate::routing::inflight_counters::Flight;
 use crate::watch::WATCH;
 
-#[allow(
-    unsafe_code,
-    reason = "is called by Python without PyO3 between, and calls it so"
-)]
+#[allow(unsafe_code, reason = "defines and calls C functions without PyO3")]
 mod serve;
 mod shadow_run;
 
@@ -149,7 +146,7 @@ fn take_count(counter: &AtomicU64) -> u64 {
 impl Route {
     #[new]
     #[pyo3(signature = (program, reference, slow, hand_over, flights, /, *, is_bare, deadline, most_bytes, keeps))]
-    #[expect(clippy::too_many_arguments, reason = "each has a name where it is called")]
+    #[expect(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
     fn new(
         py: Python<'_>,
         program: Py<Program>,
@@ -221,7 +218,7 @@ impl Route {
     ///
     /// Without a key of 16 bytes Python runs alone.
     #[pyo3(signature = (mode, trusted, key, sample, /))]
-    #[allow(clippy::needless_pass_by_value, reason = "PyO3 gives a list that it made")]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 passes a new list")]
     fn set(&self, mode: u8, trusted: Option<Vec<Vec<u8>>>, key: &[u8], sample: f64) -> PyResult<()> {
         if usize::from(mode) >= MODES {
             return Err(PyValueError::new_err("there is no mode of this number"));

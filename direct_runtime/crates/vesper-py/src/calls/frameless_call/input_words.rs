@@ -51,7 +51,7 @@ impl Reader<'_> {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "in one loop for inputs and one for fields, and a call costs as much as a value"
+        reason = "it is in two hot loops, and a call costs as much as a value"
     )]
     pub(super) fn scalar<'a>(
         &self,

@@ -276,7 +276,7 @@ pub(super) static CALL: Definition = Definition::new(ffi::PyMethodDef {
     ml_meth: ffi::PyMethodDefPointer { PyCFunction: call },
     ml_flags: ffi::METH_O,
     ml_doc:
-        c"call($self, inputs, /)\n--\n\nA dict of inputs to a dict of outputs; what ends otherwise is raised."
+        c"call($self, inputs, /)\n--\n\nReturn the outputs for a dict of inputs; raise for any other outcome."
             .as_ptr(),
 });
 
