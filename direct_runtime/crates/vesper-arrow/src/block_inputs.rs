@@ -47,7 +47,7 @@ pub(crate) struct Fillers<'a> {
 }
 
 impl<'a> Fillers<'a> {
-    /// Makes the fillers of a part; returns `None` if a column has to be read by cells.
+    /// Makes the fillers of a part. Returns `None` if a column has to be read by cells.
     pub(crate) fn new(program: &'a Program, plan: &'a Plan, given: &'a RecordBatch) -> Option<Self> {
         if plan.form != Form::Typed {
             return None;
@@ -253,7 +253,7 @@ const NO_MEMBER: u32 = u32::MAX;
 /// Maximum number of remembered members. Columns have few members, and more are found faster in the type.
 const MAX_REMEMBERED: usize = 8;
 
-/// Returns a function that finds members by name, and remembers the packed names of the first ones.
+/// Returns a function that finds members by name. It remembers the packed names of the first ones.
 fn member_finder<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> + 'a {
     let mut known: Vec<((usize, u64, u64), Member)> = Vec::with_capacity(MAX_REMEMBERED);
     move |name| {
@@ -330,7 +330,7 @@ impl ShortNames {
     }
 }
 
-/// Returns the number of a text in a buffer (`number_of_text`), or 0 near the end of the buffer.
+/// Returns the number of a text in a buffer (`number_of_text`). It is 0 near the end of the buffer.
 ///
 /// Reads eight bytes at once, including bytes of later texts.
 #[inline]

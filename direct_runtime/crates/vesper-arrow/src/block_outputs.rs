@@ -35,7 +35,7 @@ pub(crate) struct Scratch {
     flags: Vec<bool>,
 }
 
-/// Returns the factor from the scale of a number to that of its column, if it is at most 10^18.
+/// Returns the factor, at most 10^18, from a scale to that of a column.
 ///
 /// Such a factor keeps every 64-bit number within the precision of a column.
 fn factor(own: u64, scale: u16) -> Option<i64> {
@@ -88,7 +88,7 @@ impl Scratch {
         }
     }
 
-    /// Writes an output of these rows, which all have outputs; returns false if the column has another form.
+    /// Writes an output of these rows, which all have outputs. Returns false if the column has another form.
     pub(crate) fn append(
         &mut self,
         writer: &mut Writer,

@@ -13,7 +13,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
 
-/// Maximum size of the pool of a process, in bytes: the columns of about a million rows.
+/// Maximum size of the pool of a process, in bytes. It holds the columns of about a million rows.
 const MAX_BYTES: usize = 64 << 20;
 /// Minimum size of a pooled buffer, in bytes.
 const MIN_BUFFER_BYTES: usize = 16 << 10;
@@ -29,7 +29,7 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
     bytes: 0,
 });
 
-/// Returns an empty vector for `count` values, in pooled memory if there is a buffer of this size.
+/// Returns an empty vector for `count` values. Uses pooled memory if there is a buffer of this size.
 pub(crate) fn take_vec<T: ArrowNativeType>(count: usize) -> Vec<T> {
     let size = count.saturating_mul(size_of::<T>());
     if size < MIN_BUFFER_BYTES {

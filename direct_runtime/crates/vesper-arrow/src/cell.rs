@@ -1,4 +1,4 @@
-//! Cells of a table of any column type, in the form in which a caller would pass them.
+//! Cells of a table of any column type, as a caller would pass them.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{

@@ -206,7 +206,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Makes the rows of a column of texts that denote values of any type, as in a CSV file.
+    /// Makes the rows of a column of texts that denote values of any type. A CSV file has such columns.
     pub(crate) fn spelled(array: &'a dyn Array) -> Self {
         Self {
             array: Some(array),
@@ -216,7 +216,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Writes the value of a row; returns false if the row has to be read by cells.
+    /// Writes the value of a row. Returns false if the row has to be read by cells.
     #[inline]
     pub(crate) fn read(&mut self, row: usize, out: &mut Value) -> bool {
         if let Some(nulls) = self.nulls

@@ -1,5 +1,4 @@
-//! Batches: a node over the rows of an Arrow table, with an error column instead of exceptions
-//! (docs/spec/batches.md).
+//! Batches: a node over the rows of an Arrow table (docs/spec/batches.md). Errors are a column instead of exceptions.
 //!
 //! `plan` maps columns to inputs and determines the output types with `scales`. `column_reader` reads rows and
 //! `column_writer` writes outputs; `cell` and `cell_conversion` read everything that the readers do not, and find its

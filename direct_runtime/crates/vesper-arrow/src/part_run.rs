@@ -1,4 +1,4 @@
-//! The run of one part of a table: in frameless blocks where possible, otherwise row by row.
+//! The run of one part of a table, in frameless blocks or row by row.
 //!
 //! Single rows of a block run again row by row if they have no words or machine code gives up.
 
@@ -20,7 +20,8 @@ use crate::column_writer::Writer;
 use crate::part::{IsCancelled, Part, PartError, RowEnd};
 use crate::plan::{Form, InputSource, Plan};
 
-/// Number of rows of a block: small enough for the processor cache, large enough to amortise the cost of a block.
+/// Number of rows of a block. It is small enough for the processor cache and large enough to amortise the cost of a
+/// block.
 const BLOCK_ROWS: usize = 128;
 /// Number of rows per query for machine code. Queries and reports write to counters that all threads share.
 const ROWS_PER_QUERY: usize = 16 * BLOCK_ROWS;

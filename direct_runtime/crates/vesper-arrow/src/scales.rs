@@ -40,7 +40,7 @@ impl Bound {
     }
 }
 
-/// Returns true if a value of the type can contain a decimal that a column holds as a number.
+/// Returns true if values of the type contain decimals that a column holds as numbers.
 pub(crate) fn has_decimals(ty: &Type) -> bool {
     match ty {
         Type::Decimal => true,

@@ -96,7 +96,7 @@ impl Table {
         self.reader.schema()
     }
 
-    /// Returns the next `count` parts of at most `MAX_PART_ROWS` rows, or fewer at the end of the table.
+    /// Returns the next `count` parts of at most `MAX_PART_ROWS` rows. At the end of the table there are fewer.
     pub fn parts(&mut self, count: usize) -> Result<Vec<RecordBatch>, ArrowError> {
         let mut parts = Vec::with_capacity(count);
         while parts.len() < count {

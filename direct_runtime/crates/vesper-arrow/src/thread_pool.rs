@@ -18,7 +18,7 @@ use vesper_interp::guard::guarded;
 use crate::part::{Part, PartError, RunTerms, Thread};
 use crate::plan::Plan;
 
-/// Duration of a part that wakes the reader at once, because waiting for more parts would be noticeable.
+/// Duration of a part that wakes the reader at once. Waiting for more parts would be noticeable.
 const SLOW_PART: Duration = Duration::from_millis(2);
 
 /// Owner of the program that the threads run.
@@ -154,7 +154,7 @@ impl ThreadPool {
         self.process == std::process::id()
     }
 
-    /// Returns the oldest part when it is finished; `None` after a timeout or if there is no part.
+    /// Waits for the oldest part. Returns `None` after a timeout or if there is no part.
     pub fn take(&self, patience: Duration) -> Option<Result<Part, PartError>> {
         let state = self.queue.state();
         let waits = |state: &mut QueueState| matches!(state.done.front(), Some(None));

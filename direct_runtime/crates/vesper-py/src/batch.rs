@@ -1,4 +1,4 @@
-//! Batches: a node over an Arrow table of any library, with an Arrow stream as its result (docs/spec/batches.md).
+//! Batches: a node over an Arrow table, with an Arrow stream as its result (docs/spec/batches.md).
 //!
 //! Rows run without the global lock. It is acquired for rows that end with an error, because Python writes the
 //! messages, each once for equal failures.

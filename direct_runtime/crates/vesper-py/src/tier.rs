@@ -50,9 +50,9 @@ impl JitOptions<'_> {
 }
 
 fn nanoseconds() -> u64 {
-    static BEGUN: OnceLock<Instant> = OnceLock::new();
-    let begun = BEGUN.get_or_init(Instant::now);
-    u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = START.get_or_init(Instant::now);
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[derive(Debug)]
@@ -133,7 +133,7 @@ pub(crate) fn tier_counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(found)
 }
 
-/// Waits without the lock of Python, because the thread that holds what is awaited may need the lock to continue.
+/// Waits without the lock of Python. Another forking thread may hold the awaited lock, and need that of Python.
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
     py.detach(tier::before_fork);

@@ -82,7 +82,7 @@ impl OuterRun {
         state == INTERRUPTED
     }
 
-    /// Restores the state, reacquires the lock if it was released, and returns the state of the run.
+    /// Restores the outer state and returns that of the run. Reacquires the lock if it was released.
     #[inline]
     fn restore(&self) -> u8 {
         LIMIT.set(self.limit);

@@ -1,4 +1,4 @@
-//! The result stream of a batch, computed ahead by threads or on demand by the reading thread.
+//! The result stream of a batch. Threads compute it ahead, or the reading thread does on demand.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -22,8 +22,8 @@ use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::Program;
 use crate::global_lock::{with_lock, without_lock};
 
-/// Number of parts per thread that run ahead of the reading thread: enough to keep threads busy, few enough to bound
-/// memory for streams of any length.
+/// Number of parts per thread that run ahead of the reading thread. They keep threads busy and bound the memory for
+/// streams of any length.
 const PARTS_PER_THREAD: usize = 4;
 /// Interval between checks for signals, which need the lock.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);

@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 }
 
 /// End of a call.
-enum Ended<'py> {
+enum CallEnd<'py> {
     Returned(Bound<'py, PyDict>),
     Otherwise(Bound<'py, PyTuple>),
 }
@@ -62,8 +62,8 @@ impl Entry {
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         match self.run(py, inputs, now)? {
-            Ended::Returned(outputs) => self.returned.make(outputs.as_any()),
-            Ended::Otherwise(raw) => self.other.bind(py).call1((raw,)),
+            CallEnd::Returned(outputs) => self.returned.make(outputs.as_any()),
+            CallEnd::Otherwise(raw) => self.other.bind(py).call1((raw,)),
         }
     }
 
@@ -100,8 +100,8 @@ impl Entry {
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         match self.run(py, inputs, now)? {
-            Ended::Returned(outputs) => Ok(outputs),
-            Ended::Otherwise(raw) => {
+            CallEnd::Returned(outputs) => Ok(outputs),
+            CallEnd::Otherwise(raw) => {
                 self.refuse.bind(py).call1((raw,))?;
                 Err(PyRuntimeError::new_err(
                     "an outcome without outputs was not refused",
@@ -164,15 +164,15 @@ impl Entry {
         py: Python<'py>,
         inputs: &Bound<'py, PyAny>,
         now: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Ended<'py>> {
+    ) -> PyResult<CallEnd<'py>> {
         let program = self.program.get();
         let inputs = as_dict(inputs)?;
         program.refuse_effects()?;
         let now = program.now(now)?;
         match guarded(|| program.call_frameless(py, inputs.as_any().as_borrowed())) {
-            Ok(Some(outputs)) => return Ok(Ended::Returned(outputs)),
+            Ok(Some(outputs)) => return Ok(CallEnd::Returned(outputs)),
             Ok(None) => {}
-            Err(message) => return Ok(Ended::Otherwise(fault(py, &message)?)),
+            Err(message) => return Ok(CallEnd::Otherwise(fault(py, &message)?)),
         }
         let presenter = program.presenter();
         // A node that runs in a room does not use the start time.
@@ -181,21 +181,21 @@ impl Entry {
                 Ok(ran) => {
                     program.put_back(py, room);
                     match ran? {
-                        FastRun::Returned(outputs) => return Ok(Ended::Returned(outputs)),
+                        FastRun::Returned(outputs) => return Ok(CallEnd::Returned(outputs)),
                         FastRun::Otherwise(outcome) => {
-                            return Ok(Ended::Otherwise(presenter.outcome(py, &outcome)?));
+                            return Ok(CallEnd::Otherwise(presenter.outcome(py, &outcome)?));
                         }
                         FastRun::Unusual => {}
                     }
                 }
-                Err(message) => return Ok(Ended::Otherwise(fault(py, &message)?)),
+                Err(message) => return Ok(CallEnd::Otherwise(fault(py, &message)?)),
             }
         }
         Ok(match program.run_checked(py, inputs, now, limits(None, None)?)? {
-            Ok(Ok(Outcome::Returned(values))) => Ended::Returned(presenter.outputs_dict(py, &values)?),
-            Ok(Ok(outcome)) => Ended::Otherwise(presenter.outcome(py, &outcome)?),
-            Ok(Err(problems)) => Ended::Otherwise(bad_input(py, &problems)?),
-            Err(message) => Ended::Otherwise(fault(py, &message)?),
+            Ok(Ok(Outcome::Returned(values))) => CallEnd::Returned(presenter.outputs_dict(py, &values)?),
+            Ok(Ok(outcome)) => CallEnd::Otherwise(presenter.outcome(py, &outcome)?),
+            Ok(Err(problems)) => CallEnd::Otherwise(bad_input(py, &problems)?),
+            Err(message) => CallEnd::Otherwise(fault(py, &message)?),
         })
     }
 }
@@ -211,7 +211,7 @@ static JSON: Definition = Definition::new(ffi::PyMethodDef {
             .as_ptr(),
 });
 
-/// Implements `Entry.json` as a C function, because the wrapper of PyO3 costs as much as a short node.
+/// Implements `Entry.json` as a C function. The wrapper of PyO3 costs as much as a short node.
 ///
 /// Answers calls with one argument of the common form, and passes others to `Entry.run_json`.
 unsafe extern "C" fn json(

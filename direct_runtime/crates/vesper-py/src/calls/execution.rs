@@ -36,7 +36,7 @@ pub(crate) struct PathTaken {
 pub(crate) struct Execution {
     program: Py<Program>,
     state: ExecutionState,
-    /// For an execution started with a path: its path after the end, and an empty path before.
+    /// The path after the end, and an empty path before. None unless started with a path.
     taken: Option<PathTaken>,
 }
 

@@ -1,4 +1,4 @@
-//! Calls of a node without effects as a C function: a dict of inputs to a dict of outputs.
+//! The fast entry of a node without effects: a C function from inputs to outputs.
 
 use std::cell::UnsafeCell;
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ impl FastEntry {
         ran
     }
 
-    /// Handles all other results: converts uncommon inputs by all rules, and calls `ended` for an outcome without
+    /// Handles all other results. Converts uncommon inputs by all rules, and calls `ended` for an outcome without
     /// outputs.
     #[cold]
     fn finish<'py>(&self, inputs: &Bound<'py, PyAny>, ran: NotReturned<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -194,7 +194,7 @@ static CALL: Definition = Definition::new(ffi::PyMethodDef {
             .as_ptr(),
 });
 
-/// Implements `Way.call` as a C function, because the wrapper of PyO3 costs as much as a short node.
+/// Implements `Way.call` as a C function. The wrapper of PyO3 costs as much as a short node.
 unsafe extern "C" fn call(entry: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: Python calls this with the lock held, and holds both objects until it returns.
     let (py, entry, inputs) = unsafe {

@@ -1,4 +1,4 @@
-//! Calls of machine code that needs no frame: a dict into words, and words into a dict.
+//! Calls of machine code that needs no frame, from a dict to a dict.
 //!
 //! This module makes no decisions, like `fast_inputs`. If an object is not of the exact expected type, or machine
 //! code gives up, nothing has happened, and the call restarts with a frame.
@@ -39,7 +39,7 @@ use long_runs::is_long;
 
 /// Maximum fuel of a run over few rows, which neither releases the lock nor checks signals. Longer runs have a frame.
 const MAX_FUEL: u64 = 65_536;
-/// Maximum number of rows, and of bytes of an answer, for which a pooled allocation has capacity.
+/// Maximum capacity of a pooled allocation, in rows and in bytes of an answer.
 const MAX_POOLED_ROWS: usize = 1_000;
 const MAX_POOLED_ANSWER_BYTES: usize = 1 << 16;
 

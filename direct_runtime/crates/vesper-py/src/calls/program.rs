@@ -1,4 +1,4 @@
-//! A loaded node: Python calls it with a dict of inputs and gets an outcome as a tuple.
+//! A loaded node, called with a dict of inputs. The outcome is a tuple.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -140,7 +140,7 @@ impl Program {
         self.compiled.uses_now()
     }
 
-    /// Returns tier reports of the plain forms by node id, and of the pathed form if it is in use.
+    /// Returns tier reports of the plain forms by node id. Adds that of the pathed form if it is in use.
     fn tier<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (units, pathed) = self.compiled.tiers();
         let plain = PyDict::new(py);
@@ -432,7 +432,7 @@ impl Program {
         })
     }
 
-    /// Returns a room for a run, or `None` if the node makes requests, calls nodes or uses the time.
+    /// Returns a room for a run. Nodes that make requests, call nodes or use the time have none.
     #[inline]
     pub(crate) fn room(&self, py: Python<'_>) -> Option<Box<Room>> {
         match self.frames.take(py) {

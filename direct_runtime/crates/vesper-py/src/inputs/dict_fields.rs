@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 /// Maximum number of names for which a linear scan is faster than a search.
-const FEW_NAMES: usize = 16;
+const MAX_SCANNED_NAMES: usize = 16;
 
 /// Objects held during conversion. The entries of a nested dict follow those of the dict around it.
 pub(crate) type Held<'py> = Vec<Option<Bound<'py, PyAny>>>;
@@ -78,7 +78,7 @@ fn find_place(
     if names.get(position).is_some_and(|name| name.is(key)) {
         return Some(position);
     }
-    if names.len() <= FEW_NAMES
+    if names.len() <= MAX_SCANNED_NAMES
         && let Some(place) = names.iter().position(|name| name.is(key))
     {
         return Some(place);

@@ -1,4 +1,4 @@
-//! Fast conversion of common inputs from a dict into a room, and of outputs out of it.
+//! Fast conversion of common inputs into a room, and of outputs out of it.
 //!
 //! This module makes no decisions. If an object is not of the exact expected type, or a name without a default is
 //! missing, it gives up, and `checked_inputs` converts the inputs again by all rules. The objects are only borrowed:
@@ -29,7 +29,7 @@ use crate::watch::{WATCH, run_watched_within};
 /// Maximum number of names, each of which has a bit in a `u64`.
 const MAX_NAMES: usize = 64;
 /// Maximum number of names for which a linear scan is faster than a search.
-const FEW_NAMES: usize = 16;
+const MAX_SCANNED_NAMES: usize = 16;
 
 /// Result of a run on fast inputs.
 pub(crate) enum FastRun<'py> {
@@ -56,13 +56,13 @@ impl Program {
         inputs: &Bound<'py, PyDict>,
         limit: Option<Duration>,
     ) -> PyResult<FastRun<'py>> {
-        let ran = self.run_and_show(py, room, inputs, limit);
+        let ran = self.run_and_read(py, room, inputs, limit);
         room.clear();
         ran
     }
 
     #[inline]
-    fn run_and_show<'py>(
+    fn run_and_read<'py>(
         &self,
         py: Python<'py>,
         room: &mut Room,
@@ -221,7 +221,7 @@ fn find_place(
     names: &[Py<PyString>],
     find: impl Fn(&str) -> Option<usize>,
 ) -> Option<usize> {
-    if names.len() <= FEW_NAMES
+    if names.len() <= MAX_SCANNED_NAMES
         && let Some(place) = names.iter().position(|name| name.as_ptr() == key.as_ptr())
     {
         return Some(place);

@@ -16,7 +16,7 @@ use crate::layout::decimals::decimals;
 
 /// Converts an object to a JSON value, or returns the kind of its problem. The outer error is an exception of Python.
 pub(crate) fn to_json(object: &Bound<'_, PyAny>) -> PyResult<Result<Json, ProblemKind>> {
-    let mut reading = Reading {
+    let mut reading = JsonReader {
         problem: None,
         around: Vec::new(),
     };
@@ -30,13 +30,13 @@ pub(crate) fn to_json(object: &Bound<'_, PyAny>) -> PyResult<Result<Json, Proble
 
 /// State of one conversion, which reports a single problem for the whole value. The kind that is first in the table
 /// of problems counts.
-struct Reading {
+struct JsonReader {
     problem: Option<ProblemKind>,
     /// Addresses of the enclosing lists and dicts, outermost first.
     around: Vec<usize>,
 }
 
-impl Reading {
+impl JsonReader {
     fn refuse(&mut self, kind: ProblemKind) -> Option<Json> {
         self.problem = Some(self.problem.map_or(kind, |known| known.min(kind)));
         None

@@ -17,7 +17,7 @@ type Line<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 /// A line, its hash, and the digest of its request.
 type IntentLine<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, String);
 
-/// Returns the line of an entry and its hash, or None if Python has to write it.
+/// Returns the line of an entry and its hash. Returns None if Python has to write it.
 ///
 /// `start` is the common start of all lines, `before` the previous hash; `other` writes parts of the body of uncommon
 /// kinds, and `most` is the maximum number of bytes of a body.
@@ -64,7 +64,7 @@ pub fn journal_line<'py>(
     Ok(Some((PyBytes::new(py, line.as_bytes()), hash(py, before, &line))))
 }
 
-/// Returns the line of an INTENT, its hash and its digest, or None if Python has to write it.
+/// Returns the line of an INTENT, its hash and its digest. Returns None if Python has to write it.
 #[pyfunction]
 #[pyo3(signature = (start, before, seq, path, effect, effect_class, key, at_us, fixed, arguments, other, most, /))]
 #[allow(clippy::too_many_arguments, reason = "one argument for each field of a line")]

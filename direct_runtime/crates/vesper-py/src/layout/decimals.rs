@@ -197,7 +197,7 @@ impl Decimals {
         })
     }
 
-    /// Reads a decimal, or returns why it is out of range; `None` for objects that are not decimals.
+    /// Reads a decimal, or returns why it is out of range. Returns `None` for other objects.
     pub(crate) fn read(
         &self,
         object: &Bound<'_, PyAny>,

@@ -12,7 +12,7 @@ const MAX_PATHS: usize = 10_000;
 const MAX_TIMES: usize = 2_000;
 /// Number of executions of a new path that Python inspects.
 const MAX_INSPECTED_PER_PATH: u32 = 64;
-/// Number of executions of a path, those with the smallest fingerprints, that are kept for the next definition.
+/// Number of executions of a path that are kept for the next definition. They have the smallest fingerprints.
 const MAX_KEPT_PER_PATH: usize = 256;
 
 /// Hasher for fingerprints, which are hashes already, and for the few paths of a node.
@@ -88,7 +88,7 @@ pub(crate) struct Findings {
     pub(crate) spent: u64,
 }
 
-/// The executions of a path that Python wants: it runs them again with marks, and keeps some.
+/// The executions of a path that Python wants. It runs them again with marks, and keeps some.
 #[derive(Default)]
 struct WantedExecutions {
     given: u32,
@@ -186,7 +186,7 @@ impl WantedExecutions {
     }
 }
 
-/// Locks a mutex, ignoring poison: no code panics halfway through a change under a lock of this crate.
+/// Locks a mutex, ignoring poison. No code panics halfway through a change under a lock of this crate.
 #[inline]
 pub(crate) fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock().unwrap_or_else(PoisonError::into_inner)

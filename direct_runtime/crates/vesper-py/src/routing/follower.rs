@@ -60,7 +60,7 @@ pub(crate) struct HandedRun {
     pub(crate) fault: Option<String>,
 }
 
-/// Number of queued jobs that wakes the thread; fewer wait for the next drain, which comes several times a second.
+/// Number of queued jobs that wakes the thread. Fewer wait for the next drain, which comes several times a second.
 /// Each wake-up costs the caller a system call, and on a busy machine its time slice.
 const WAKE_THRESHOLD: usize = 16;
 

@@ -91,7 +91,7 @@ pub(crate) struct Route {
     /// The fingerprint key, in two halves.
     key: [AtomicU64; 2],
     trusted_paths: Mutex<TrustedPaths>,
-    /// Cache of trusted paths of one word, by slot, and a bit set of the used slots.
+    /// Cache of trusted paths of one word. `recent_bits` marks the used slots.
     recent_paths: [AtomicU64; 8],
     recent_bits: AtomicU8,
     /// State of the random number generator.
@@ -214,9 +214,9 @@ impl Route {
         )
     }
 
-    /// Sets the mode by number, the trusted paths (None for all), the fingerprint key and the sample share.
+    /// Sets the mode by number, the trusted paths, the fingerprint key and the sample share.
     ///
-    /// Without a key of 16 bytes Python runs alone.
+    /// `trusted` is None if all paths are trusted. Without a key of 16 bytes Python runs alone.
     #[pyo3(signature = (mode, trusted, key, sample, /))]
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 passes a new list")]
     fn set(&self, mode: u8, trusted: Option<Vec<Vec<u8>>>, key: &[u8], sample: f64) -> PyResult<()> {

@@ -44,7 +44,7 @@ impl FramelessForm<'_> {
         (ended == Ended::Done).then(|| inspect(&own)).flatten()
     }
 
-    /// Reads and runs a long JSON text without the lock; returns the number of rows, if it was read, and the result.
+    /// Reads and runs a long JSON text without the lock. Returns the number of rows, if it was read, and the result.
     #[inline(never)]
     pub(super) fn run_long_text<'a>(
         &self,

@@ -122,7 +122,7 @@ impl Route {
         unsafe { Bound::from_owned_ptr_or_opt(py, outputs) }.ok_or(Raised)
     }
 
-    /// Handles an exception of the generated function: serves the call again in Python, unless the exception is for
+    /// Handles an exception of the generated function. Serves the call again in Python, unless the exception is for
     /// the caller.
     #[cold]
     pub(super) fn handle_exception<'py>(
@@ -280,7 +280,7 @@ pub(super) static CALL: Definition = Definition::new(ffi::PyMethodDef {
             .as_ptr(),
 });
 
-/// Implements `Route.call` as a C function, because the wrapper of PyO3 is a large part of the cost of routing.
+/// Implements `Route.call` as a C function. The wrapper of PyO3 would be a large part of the cost of routing.
 unsafe extern "C" fn call(route: *mut ffi::PyObject, inputs: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: Python calls this with the lock held, and holds both objects until it returns.
     let (py, route, inputs) = unsafe {

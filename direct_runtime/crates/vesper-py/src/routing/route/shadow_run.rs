@@ -253,14 +253,14 @@ impl Route {
             FollowUp::Wanted => return self.keep_for_python(call, leader),
             FollowUp::Ran(comparison) => comparison,
             FollowUp::Open(begun) => match self.run(py, call, &key)? {
-                Ran::Returned(values, path, fingerprint) => Comparison {
+                DirectRun::Returned(values, path, fingerprint) => Comparison {
                     path,
                     fingerprint,
                     is_same: are_outputs(named, &values, outputs)?,
                     took: begun.map(|begun| (begun, nanoseconds(begun))),
                 },
-                Ran::Otherwise => return Ok(HAND_OVER),
-                Ran::Fault(what) => return Ok(handed_with_fault(what)),
+                DirectRun::Otherwise => return Ok(HAND_OVER),
+                DirectRun::Fault(what) => return Ok(handed_with_fault(what)),
             },
             FollowUp::Fault(what) => return Ok(handed_with_fault(what)),
         };
@@ -270,7 +270,7 @@ impl Route {
         // The second run takes another tier, so it also checks that the tiers agree.
         if comparison.is_checked() {
             match self.run(py, call, &key)? {
-                Ran::Returned(values, again, its)
+                DirectRun::Returned(values, again, its)
                     if again == comparison.path
                         && its == comparison.fingerprint
                         && are_outputs(named, &values, outputs)? => {}
@@ -300,7 +300,7 @@ impl Route {
         Ok(Followed::Done)
     }
 
-    /// Runs without a frame, if there is machine code, and compares the outputs with those of Python.
+    /// Runs without a frame, if possible, and compares the outputs with those of Python.
     #[inline]
     fn compare_frameless(
         &self,
@@ -329,7 +329,7 @@ impl Route {
         })
     }
 
-    fn run(&self, py: Python<'_>, call: Invocation<'_, '_>, key: &FingerprintKey) -> PyResult<Ran> {
+    fn run(&self, py: Python<'_>, call: Invocation<'_, '_>, key: &FingerprintKey) -> PyResult<DirectRun> {
         let program = self.program.get();
         let now = program.now(call.now)?;
         let inputs: &Bound<'_, PyDict> = as_dict(call.inputs)?;
@@ -347,12 +347,12 @@ impl Route {
         flight.leave();
         Ok(match ran? {
             Ok(Some(ran)) => match ran.outcome {
-                Outcome::Returned(values) => Ran::Returned(values, ran.path, ran.fingerprint),
-                Outcome::Fault(what) => Ran::Fault(what.to_owned()),
-                _ => Ran::Otherwise,
+                Outcome::Returned(values) => DirectRun::Returned(values, ran.path, ran.fingerprint),
+                Outcome::Fault(what) => DirectRun::Fault(what.to_owned()),
+                _ => DirectRun::Otherwise,
             },
-            Ok(None) => Ran::Otherwise,
-            Err(message) => Ran::Fault(message),
+            Ok(None) => DirectRun::Otherwise,
+            Err(message) => DirectRun::Fault(message),
         })
     }
 
@@ -423,7 +423,7 @@ const HAND_OVER: Followed = Followed::HandedOver {
     fault: None,
 };
 
-enum Ran {
+enum DirectRun {
     Returned(Vec<Value>, Path, u64),
     Otherwise,
     Fault(String),
