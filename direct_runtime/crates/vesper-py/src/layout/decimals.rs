@@ -2,7 +2,7 @@
 //!
 //! Python has no C API for decimals, and their text costs more than the rest of a call. On the builds of `CPython`
 //! listed below that pass a test at import, this module therefore uses the private layout of `_decimal`;
-//! docs/how-to/use-the-rust-engine.md describes how to switch it off. Only exact `Decimal` objects are read this way,
+//! docs/how-to/use-the-direct-engine.md describes how to switch it off. Only exact `Decimal` objects are read this way,
 //! because the layout of a subclass is unknown.
 
 use std::mem::{offset_of, size_of};

@@ -2,7 +2,7 @@
 //!
 //! A call visits every input and every field of a record, and a function call for each costs as much as reading it.
 //! On the builds of `CPython` listed below that pass a test at import, this module therefore reads the private layout
-//! of dicts, as `decimals` does; docs/how-to/use-the-rust-engine.md describes how to switch it off. Only a dict with
+//! of dicts, as `decimals` does; docs/how-to/use-the-direct-engine.md describes how to switch it off. Only a dict with
 //! a table of its own is read this way, whose keys are all strings and from which no key was removed.
 
 use std::mem::size_of;
