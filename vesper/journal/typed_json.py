@@ -10,7 +10,7 @@ the keys of a dict does not. The bytes of a digest differ in one place: there th
 trailing zeros, as the language says that they are equal.
 
 This runs for every step. What is written here is the meaning; the Rust extension writes the same for the common kinds
-(`direct_runtime/crates/vesper-py/src/journal_text.rs`), and a test holds the two equal.
+(`direct_runtime/crates/vesper-py/src/journal/text.rs`), and a test holds the two equal.
 """
 
 from __future__ import annotations
