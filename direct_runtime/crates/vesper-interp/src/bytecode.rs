@@ -12,8 +12,12 @@ use std::collections::BTreeSet;
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
 
-use crate::reads::Reads;
-use crate::sites::{Becomes, CallSite, Guard, RequestSite};
+use crate::inputs::reads::Reads;
+
+pub(crate) mod listing;
+pub(crate) mod sites;
+
+use sites::{Becomes, CallSite, Guard, RequestSite};
 
 /// A place in the frame of a run: inputs first, then steps, returned values and temporaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

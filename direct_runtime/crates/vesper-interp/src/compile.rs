@@ -11,16 +11,17 @@ use vesper_ir::types::TypePattern;
 use vesper_ir::{MAX_ARITY, Node, Op, Type, Value};
 use vesper_opt::{Facts, Optimised};
 
-use crate::quick::is_comparison;
+use crate::run::inline_operations::is_comparison;
 
-use crate::path::Points;
+use crate::observe::path::Points;
 
 use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 
 mod flow;
+pub(crate) mod link;
 mod loops;
-mod notes;
-mod optimised;
+mod optimizer_facts;
+mod path_notes;
 mod sites;
 
 use flow::Exits;

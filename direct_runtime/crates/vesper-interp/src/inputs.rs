@@ -9,6 +9,10 @@ use vesper_ir::limits::{BYTES_LENGTH, TEXT_LENGTH};
 use vesper_ir::time::TimeError;
 use vesper_ir::{Decimal, Type, Value, base64, float, time};
 
+pub(crate) mod parts;
+pub mod problems;
+pub(crate) mod reads;
+
 /// What a caller gave for an input.
 #[derive(Debug)]
 pub enum Given<'a> {

@@ -5,18 +5,18 @@ use vesper_ir::json::{build, quote};
 use vesper_ir::node::Input;
 
 use crate::inputs::ProblemKind;
-use crate::problems::{Path, Problems};
+use crate::inputs::problems::{Path, Problems};
 use crate::{Limits, Outcome, Program, Room};
 
-mod read;
-mod straight;
-mod worded;
-mod write;
+mod fast_reader;
+mod reader;
+mod words;
+mod writer;
 
-use read::{Reading, Spelled};
-pub use worded::Worded;
-use write::Writing;
-pub(crate) use write::order_of_outputs;
+use reader::{Reading, Spelled};
+pub use words::Worded;
+use writer::Writing;
+pub(crate) use writer::order_of_outputs;
 
 impl Program {
     /// The outcome, as canonical JSON, of a node without effects on the inputs that a JSON text gives.
@@ -25,7 +25,7 @@ impl Program {
         let written = Writing { node };
         match self.frame_of_json(&node.inputs, text) {
             Ok(frame) => written.outcome(&self.run_within(frame, now, limits)),
-            Err(problems) => write::bad_input(&problems),
+            Err(problems) => writer::bad_input(&problems),
         }
     }
 
@@ -38,7 +38,7 @@ impl Program {
     /// callers write them: then nothing was run.
     pub fn run_json_in(&self, room: &mut Room, text: &[u8], limits: Limits) -> Option<String> {
         let node = self.node();
-        let answer = straight::inputs(&node.inputs, text, room.inputs()).map(|()| {
+        let answer = fast_reader::inputs(&node.inputs, text, room.inputs()).map(|()| {
             let written = Writing { node };
             match self.run_in(room, limits) {
                 Outcome::Returned(_) => {

@@ -6,20 +6,20 @@ use vesper_ir::{Node, Rejected, Value};
 use vesper_opt::{Rule, Rules, optimised};
 
 use crate::bytecode::Code;
+use crate::bytecode::listing::listing;
+use crate::compile::link::{Unit, link};
 use crate::compile::{CompileFault, Form, compile};
-use crate::execution::{Advanced, Execution, Misuse, OwnForm};
-use crate::fingerprint::{Fingerprint, FingerprintKey, Hashed};
-use crate::frame::Frame;
-use crate::link::{Unit, link};
-use crate::listing::listing;
-use crate::marks::{Mark, Marks};
-use crate::meter::{Limits, Meter};
-use crate::parts::{Parts, parts_of_inputs};
-use crate::path::{Path, Point, Points};
-use crate::reads::{Ending, Source};
+use crate::inputs::parts::{Parts, parts_of_inputs};
+use crate::inputs::reads::{Ending, Source};
+use crate::observe::fingerprint::{Fingerprint, FingerprintKey, Hashed};
+use crate::observe::marks::{Mark, Marks};
+use crate::observe::path::{Path, Point, Points};
+use crate::run::execution::{Advanced, Execution, Misuse, OwnForm};
+use crate::run::frame::Frame;
+use crate::run::meter::{Limits, Meter};
 use crate::run::{Outcome, Stop};
+use crate::tier::words::{Express, Scales, Shape, Words};
 use crate::tier::{Hot, Report, Tier, Tiering};
-use crate::words::{Express, Scales, Shape, Words};
 
 /// A node and its forms of bytecode, with the nodes that it calls.
 #[derive(Debug)]

@@ -8,13 +8,22 @@ use vesper_ir::{CallError, ErrorCode, FailureCode, MAX_ARITY, Op, SortOrder, Val
 use vesper_kernels::Native;
 
 use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
-use crate::frame::{Failure, Frame};
-use crate::loops::LoopState;
 #[cfg(not(feature = "blind"))]
-use crate::marks::Mark;
-use crate::marks::Marks;
-use crate::meter::Meter;
-use crate::quick::{Quick, holds, quick};
+use crate::observe::marks::Mark;
+use crate::observe::marks::Marks;
+use frame::{Failure, Frame};
+use inline_operations::{Quick, holds, quick};
+use loop_state::LoopState;
+use meter::Meter;
+
+pub(crate) mod execution;
+pub(crate) mod frame;
+pub(crate) mod inline_operations;
+pub(crate) mod loop_state;
+pub(crate) mod meter;
+pub(crate) mod reused_frame;
+pub(crate) mod rows;
+pub(crate) mod single_step;
 
 /// How an execution ended, from the point where the inputs are values.
 #[derive(Clone, Debug)]

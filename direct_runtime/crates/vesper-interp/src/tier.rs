@@ -12,18 +12,20 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use crate::bytecode::{Code, Instruction};
-use crate::frame::Frame;
 use crate::guard::guarded;
-use crate::marks::Marks;
-use crate::meter::Meter;
-use crate::native::Native;
+use crate::observe::marks::Marks;
+use crate::run::frame::Frame;
+use crate::run::meter::Meter;
 use crate::run::{Fault, Outcome, Stop, execute};
-use crate::words::{Express, Scales, Shape};
+use crate::tier::native::Native;
+use crate::tier::words::{Express, Scales, Shape};
 
 mod frameless;
 mod monitor;
+pub mod native;
 mod trial;
 mod variants;
+pub mod words;
 mod worker;
 
 use frameless::Probe;

@@ -22,16 +22,16 @@ use vesper_interp::code::{Code, Instruction, Tables};
 use vesper_interp::native::Native;
 use vesper_interp::words::{Express, Shape};
 
-mod apart;
-mod flow;
+mod dataflow;
+mod frameless;
 mod kinds;
 mod lookup;
 mod lower;
 mod machine;
 mod plan;
+mod record_splitting;
 mod routines;
 mod runtime;
-mod words;
 
 use lower::{Called, Functions, Lower, Manner, Side};
 use machine::{Alone, Level, Machine};
@@ -142,7 +142,7 @@ pub fn compile_scaled(
                     function,
                     bytes,
                     guards: side.guards,
-                    parts: words::Parts {
+                    parts: frameless::Parts {
                         constants: code.constants.clone(),
                         sites: side.calls,
                         shape: Arc::clone(shape),
@@ -178,7 +178,7 @@ impl<'a> Manners<'a> {
 /// A function without a frame that stands in a module.
 pub(crate) struct Second {
     function: FuncId,
-    parts: words::Parts,
+    parts: frameless::Parts,
     guards: u32,
     bytes: usize,
 }
@@ -210,7 +210,7 @@ fn expressed(
         function,
         bytes,
         guards: side.guards,
-        parts: words::Parts {
+        parts: frameless::Parts {
             constants: code.constants.clone(),
             sites: side.calls,
             shape,
@@ -220,7 +220,7 @@ fn expressed(
 
 /// The code without records that are made only to be taken apart, where there are any and it does not become too long.
 fn taken_apart(code: &Code, options: &Options) -> Option<Code> {
-    apart::taken_apart(code).filter(|apart| apart.instructions.len() <= options.max_instructions)
+    record_splitting::taken_apart(code).filter(|apart| apart.instructions.len() <= options.max_instructions)
 }
 
 /// What machine code is made of, in Cranelift's notation.
@@ -267,7 +267,7 @@ fn level(code: &Code, options: &Options) -> Level {
     let mut all = code.instructions.iter().enumerate();
     let is_long = code.instructions.len() >= options.quick_from;
     let is_of_loop = |(at, one): (usize, &Instruction)| {
-        flow::takes_fuel(one) || flow::touched(code, one).jump.is_some_and(|to| to <= at)
+        dataflow::takes_fuel(one) || dataflow::touched(code, one).jump.is_some_and(|to| to <= at)
     };
     if is_long && !all.any(is_of_loop) {
         Level::Quick

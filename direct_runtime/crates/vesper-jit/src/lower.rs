@@ -10,31 +10,31 @@ use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_interp::words::Shape;
 
 use crate::NotCompiled;
-use crate::flow::{of, of_loop, touched};
+use crate::dataflow::{of, of_loop, touched};
 use crate::kinds::{Comparison, Inline, Kind, inline};
 use crate::machine::Level;
 use crate::plan::{How, Known, Place, Plan, State, apply, scales};
 use crate::runtime::{Entry, Exit, FAULTED, Kept, REFUSED, Site, answer};
 
-mod called;
+mod decimal_calls;
 mod decimals;
 mod exits;
+mod frameless;
 mod loops;
 mod masks;
 mod numbers;
-mod plain;
 mod ranges;
 mod rounds;
 mod selects;
 mod sites;
-mod words;
+mod unnoted_loops;
 
-pub(crate) use words::{Called, Wordly};
+pub(crate) use frameless::{Called, Wordly};
 
 use exits::Late;
 use loops::InStep;
-use plain::Copies;
 use rounds::Counted;
+use unnoted_loops::Copies;
 
 /// Functions of this crate that compiled code calls.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ pub(crate) struct Side {
     pub(crate) constants: Vec<(usize, [u64; 2])>,
     pub(crate) guards: u32,
     /// What functions do where there is no frame.
-    pub(crate) calls: Vec<crate::words::Site>,
+    pub(crate) calls: Vec<crate::frameless::Site>,
 }
 
 /// The parts of a value in machine registers.

@@ -11,9 +11,9 @@ use vesper_interp::words::{Block, Ended, Express, Shape, Words};
 
 use crate::NotCompiled;
 use crate::Second;
+use crate::frameless::{self, Expressed, call_at, find_at, length_of};
 use crate::routines::{decimal_add, decimal_compare, decimal_multiply, decimal_subtract};
 use crate::runtime::{Context, refill, step_at};
-use crate::words::{self, Expressed, call_at, find_at, length_of};
 
 /// What compiled code is: it is given the context, the slots, and which entry to begin at, and says where it stopped.
 type Code = extern "C" fn(&mut Context<'_>, *mut u64, u64) -> i64;
@@ -157,7 +157,7 @@ fn expressed(module: &JITModule, second: Second) -> Expressed {
     #[expect(unsafe_code, reason = "the one way to call machine code")]
     // SAFETY: the function was declared with this signature in `lower` and its definition is final. Who has it has the
     // memory too, lends it out no longer than that, and drops it first.
-    let code = unsafe { std::mem::transmute::<*const u8, words::Code>(code) };
+    let code = unsafe { std::mem::transmute::<*const u8, frameless::Code>(code) };
     Expressed {
         code,
         parts: second.parts,

@@ -6,14 +6,14 @@ use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_interp::words::Shape;
 
 use crate::NotCompiled;
-use crate::flow::{Places, Touched, all_touched, needed, of, of_loop, places};
+use crate::dataflow::{Places, Touched, all_touched, needed, of, of_loop, places};
 use crate::kinds::{Kind, inline};
 
+mod frameless;
 mod scales;
-mod words;
 
+pub(crate) use frameless::{asked, word_of};
 pub(crate) use scales::{Known, of_function, scales};
-pub(crate) use words::{asked, word_of};
 
 /// Where a value stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,11 +144,11 @@ impl Plan {
     /// With a shape, for code without a frame: what has no form in machine registers is left.
     pub(crate) fn new(code: &Code, shape: Option<&Shape>) -> Result<Self, NotCompiled> {
         let touched = all_touched(code);
-        let rows = shape.map_or_else(|| rows(code, &touched), |shape| words::rows(code, shape));
+        let rows = shape.map_or_else(|| rows(code, &touched), |shape| frameless::rows(code, shape));
         let all = code.instructions.iter().enumerate();
         let how: Vec<How> = all
             .map(|(at, one)| match shape {
-                Some(_) => words::how(code, &touched, at, one, rows.get(&at)),
+                Some(_) => frameless::how(code, &touched, at, one, rows.get(&at)),
                 None => how(code, &touched, at, one, rows.get(&at)),
             })
             .collect();
@@ -166,9 +166,9 @@ impl Plan {
             rows,
             most_units: None,
         };
-        plan.most_units = shape.and_then(|_| words::most_units(code, &plan));
+        plan.most_units = shape.and_then(|_| frameless::most_units(code, &plan));
         plan.loads = match shape {
-            Some(shape) => words::loads(shape),
+            Some(shape) => frameless::loads(shape),
             None => plan.wanted_at_the_start(code),
         };
         let mut first = State::new(places(code));

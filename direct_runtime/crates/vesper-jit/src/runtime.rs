@@ -8,10 +8,10 @@ use vesper_interp::words::Express;
 use vesper_interp::{Fault, Frame, Meter};
 use vesper_ir::Value;
 
+use crate::frameless::Expressed;
 use crate::kinds::{Bits, Kind, range_bits, write_position, write_range};
 use crate::machine::Machine;
 use crate::plan::Rows;
-use crate::words::Expressed;
 
 /// A place and where its bits stand in the slots.
 #[derive(Clone, Copy, Debug)]

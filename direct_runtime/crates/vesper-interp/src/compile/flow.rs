@@ -21,7 +21,7 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Type, Value};
 use vesper_opt::LoopPlace;
 
-use crate::sites::{Becomes, Entry, Guard};
+use crate::bytecode::sites::{Becomes, Entry, Guard};
 
 use super::loops::{Locals, Over};
 use super::{Compiled, Compiler, Form, Instruction, MISSING, Operand, OperandList, Phase, Register, place};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vesper_ir::flow::{Call, Request};
 
-use crate::sites::{CallSite, Position, RequestSite};
+use crate::bytecode::sites::{CallSite, Position, RequestSite};
 
 use super::{Compiled, Compiler, Instruction, MISSING, Operand, Register, place};
 

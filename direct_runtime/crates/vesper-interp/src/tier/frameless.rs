@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::monitor::{self, Monitor, Verdict};
 use super::{NEVER, Tier, Tiering, count};
 use crate::bytecode::Code;
-use crate::native::Native;
-use crate::words::{Block, Ended, Express, Scales, Shape, Words};
+use crate::tier::native::Native;
+use crate::tier::words::{Block, Ended, Express, Scales, Shape, Words};
 
 /// A run without a frame that gives up costs about what one that does not saves: it may be one in three.
 const A_MISS: u32 = 2;

@@ -9,8 +9,8 @@ use vesper_ir::{Decimal, Member, Value};
 
 use super::frameless::{UNTIL_ASKED, UNTIL_TRIED};
 use super::*;
-use crate::meter::Limits;
-use crate::words::{Block, Ended, Words};
+use crate::run::meter::Limits;
+use crate::tier::words::{Block, Ended, Words};
 use crate::{Outcome, Program};
 
 thread_local! {

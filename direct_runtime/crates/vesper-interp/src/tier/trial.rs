@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::Tiering;
 use crate::bytecode::Code;
-use crate::frame::Frame;
-use crate::marks::Marks;
-use crate::meter::Meter;
+use crate::observe::marks::Marks;
+use crate::run::frame::Frame;
+use crate::run::meter::Meter;
 use crate::run::{Fault, Outcome, Stop, execute};
 
 /// What came of one.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock};
 use super::{COMPILED, HELD, NANOSECONDS, NO_ROOM, REFUSED, Tiering};
 use crate::bytecode::Code;
 use crate::guard::guarded;
-use crate::words::{Express, Scales};
+use crate::tier::words::{Express, Scales};
 
 /// So many vectors of scales have code of their own: tables of a node mostly have one schema.
 const MOST: usize = 4;

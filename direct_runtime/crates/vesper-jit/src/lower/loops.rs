@@ -5,11 +5,11 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 use vesper_interp::code::Instruction;
 
-use crate::flow::{of, of_loop, takes_fuel, touched};
+use crate::dataflow::{of, of_loop, takes_fuel, touched};
 use crate::plan::constant;
 
-use super::plain::Notes;
 use super::rounds::COUNTED;
+use super::unnoted_loops::Notes;
 use super::{Held, How, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, type_of};
 
 /// How the fuel is known in a loop whose items it becomes less in step with.

@@ -8,8 +8,8 @@ use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Va
 use vesper_interp::code::{Instruction, LoopSlot, Operand};
 use vesper_ir::limits::ITEMS;
 
-use crate::flow::{takes_fuel, touched};
-use crate::words::{GAVE_UP, TOO_LONG};
+use crate::dataflow::{takes_fuel, touched};
+use crate::frameless::{GAVE_UP, TOO_LONG};
 
 use super::loops::InStep;
 use super::{Kind, Lower, NONE, NotCompiled, TRUSTED};

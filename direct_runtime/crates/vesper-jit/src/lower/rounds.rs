@@ -9,7 +9,7 @@ use vesper_interp::code::Instruction;
 use super::exits::{Late, Then};
 use super::loops::InStep;
 use super::masks::Chooser;
-use super::plain::Notes;
+use super::unnoted_loops::Notes;
 use super::{HashSet, Kept, Kind, Lower, NONE, TRUSTED, offset, touched, type_of};
 
 /// So many choices of a loop are counted at most.

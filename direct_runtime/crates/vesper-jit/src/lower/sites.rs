@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use vesper_interp::code::Instruction;
 
-use crate::flow::takes_fuel;
+use crate::dataflow::takes_fuel;
 use crate::plan::Rows;
 
 use super::{How, IntCC, Kept, Kind, Lower, NONE, NotCompiled, Place, Site, answer, apply};

@@ -10,11 +10,11 @@ use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_ir::decimal::MAX_SCALE;
 use vesper_ir::{Op, Value};
 
-use super::words::Asked;
+use super::frameless::Asked;
 use super::{Plan, asked};
-use crate::flow::{of, places, touched};
+use crate::dataflow::{of, places, touched};
+use crate::frameless::Site;
 use crate::kinds::{Inline, Kind, inline};
-use crate::words::Site;
 
 /// The scale of what stands at each place, where it is a decimal and its scale is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

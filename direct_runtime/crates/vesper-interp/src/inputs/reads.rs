@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, OnceLock, RwLock, TryLockError, TryLockResult};
 
-use crate::fingerprint::Hashed;
-use crate::path::Path;
+use crate::observe::fingerprint::Hashed;
+use crate::observe::path::Path;
 
 /// A piece of code that is run where the one around it is, and where all of this holds.
 #[derive(Clone, Debug, Default)]

@@ -9,11 +9,11 @@ use vesper_ir::limits::ITEMS;
 use vesper_ir::node::Input;
 use vesper_ir::{Member, Node, Type, Value};
 
-use super::read::number;
-use super::straight::Reader;
-use super::write::{canonical, order_of_outputs, plain};
+use super::fast_reader::Reader;
+use super::reader::number;
+use super::writer::{canonical, order_of_outputs, plain};
 use crate::inputs::{Given as GivenText, convert, is_too_long};
-use crate::words::{Form, Given, Row, Shape, Word, Words};
+use crate::tier::words::{Form, Given, Row, Shape, Word, Words};
 
 /// How the inputs and outputs of a node that is run without a frame stand in JSON.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use vesper_ir::json::{Build, Object};
 use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RecordType, RoundingMode, Set, Type, Value};
 
+use crate::inputs::problems::{Path, Problems};
 use crate::inputs::{Given, ProblemKind, convert, is_too_long};
-use crate::problems::{Path, Problems};
 
 /// A JSON value as it was spelled.
 pub(super) enum Spelled {

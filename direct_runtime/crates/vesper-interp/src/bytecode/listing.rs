@@ -9,8 +9,8 @@ use vesper_ir::json::quote;
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{Node, Op, Value};
 
+use crate::bytecode::sites::Position;
 use crate::bytecode::{Code, Instruction, LoopSlot, Operand, OperandList, Register};
-use crate::sites::Position;
 
 /// The text of one form of a node; `form` is its name.
 pub(crate) fn listing(node: &Node, form: &str, code: &Code) -> String {

@@ -11,8 +11,8 @@ use vesper_opt::{Rules, optimised};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile, compile_optimised};
+use crate::tier::words::Shape;
 use crate::tier::{Hot, Tier, Tiering};
-use crate::words::Shape;
 
 /// A node, its bytecode, and the units of the nodes that it calls.
 #[derive(Debug)]

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use vesper_ir::{Node, Value};
 
 use crate::bytecode::Code;
-use crate::frame::Frame;
+use crate::compile::link::Unit;
 use crate::json::order_of_outputs;
-use crate::link::Unit;
-use crate::loops::LoopState;
-use crate::marks::Marks;
-use crate::meter::{Limits, Meter};
-use crate::path::Path;
+use crate::observe::marks::Marks;
+use crate::observe::path::Path;
 use crate::program::{PathedForm, Program};
+use crate::run::frame::Frame;
+use crate::run::loop_state::LoopState;
+use crate::run::meter::{Limits, Meter};
 use crate::run::{Fault, NO_REGISTER, Outcome, Stop};
 
 /// Room for one run at a time of one form of one node.

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use vesper_ir::{Effect, EffectClass, FailureCode, Type, Value};
 
 use crate::bytecode::Code;
-use crate::fingerprint::Fingerprint;
-use crate::frame::{Failure, Frame};
-use crate::link::Unit;
-use crate::marks::{Mark, Marks};
-use crate::meter::{Limits, Meter};
-use crate::path::Path;
+use crate::bytecode::sites::{CallSite, Position, RequestSite};
+use crate::compile::link::Unit;
+use crate::observe::fingerprint::Fingerprint;
+use crate::observe::marks::{Mark, Marks};
+use crate::observe::path::Path;
 use crate::program::PathedForm;
+use crate::run::frame::{Failure, Frame};
+use crate::run::meter::{Limits, Meter};
 use crate::run::{Fault, Outcome, Stop, execute, write};
-use crate::sites::{CallSite, Position, RequestSite};
 
 /// What an execution asks for.
 #[derive(Clone, Debug)]

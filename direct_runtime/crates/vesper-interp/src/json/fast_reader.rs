@@ -10,7 +10,7 @@ use vesper_ir::limits::ITEMS;
 use vesper_ir::node::Input;
 use vesper_ir::{Decimal, Member, RecordType, Type, Value};
 
-use super::read::number;
+use super::reader::number;
 use crate::inputs::{Given, convert, is_too_long};
 
 /// As many digits fit 64 bits, whatever they are.

@@ -9,10 +9,10 @@ use vesper_ir::Op;
 use super::{
     HashMap, Held, How, Kept, Kind, Lower, NONE, NotCompiled, Place, TRUSTED, first_of, offset, type_of,
 };
-use crate::flow::touched;
+use crate::dataflow::touched;
+use crate::frameless::{ABSENT, DONE, GAVE_UP, LAST_NUMBER_AT, NUMBERS_AT, SCRATCH_AT, Site};
 use crate::kinds::Bits;
 use crate::plan::{asked, of_function, word_of};
-use crate::words::{ABSENT, DONE, GAVE_UP, LAST_NUMBER_AT, NUMBERS_AT, SCRATCH_AT, Site};
 
 /// The upper bit of each byte that a text with a number has: those of ASCII have none.
 const HIGH: i64 = 0x0080_8080_8080_8080;

@@ -10,7 +10,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use vesper_interp::code::Instruction;
 
-use crate::flow::of;
+use crate::dataflow::of;
 
 use super::exits::{Late, Then};
 use super::loops::InStep;

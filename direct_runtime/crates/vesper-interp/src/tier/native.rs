@@ -5,13 +5,13 @@ use std::fmt::Debug;
 use vesper_ir::Value;
 
 use crate::bytecode::Code;
-use crate::frame::Frame;
-use crate::marks::Marks;
-use crate::meter::{Limits, Meter};
-use crate::path::Path;
+use crate::observe::marks::Marks;
+use crate::observe::path::Path;
 use crate::program::Program;
+use crate::run::frame::Frame;
+use crate::run::meter::{Limits, Meter};
 use crate::run::{Fault, Outcome, Stop, execute};
-use crate::words::Express;
+use crate::tier::words::Express;
 
 /// Machine code of one `Code`, made by a crate above this one.
 ///

@@ -6,7 +6,7 @@ use vesper_ir::json::quote;
 use vesper_ir::{Decimal, ErrorCode, Node, Type, Value, base64, float, time};
 
 use super::fault;
-use crate::problems::Problems;
+use crate::inputs::problems::Problems;
 use crate::{Mention, Outcome};
 
 /// What most answers have room in.

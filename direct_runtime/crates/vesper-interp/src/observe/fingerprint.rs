@@ -2,15 +2,15 @@
 
 use vesper_ir::{Decimal, Json, Key, Member, Set, Value};
 
-use crate::execution::Completion;
-use crate::parts::Parts;
-use crate::problems::Problems;
+use crate::inputs::parts::Parts;
+use crate::inputs::problems::Problems;
+use crate::run::execution::Completion;
 
-mod sip;
-mod worded;
+mod siphash;
+mod words;
 
-use sip::{Piece, Sip};
-pub(crate) use worded::Hashed;
+use siphash::{Piece, Sip};
+pub(crate) use words::Hashed;
 
 /// The key of fingerprints. Nobody who does not know it can aim at two inputs with the same one.
 pub type FingerprintKey = [u8; 16];

@@ -4,8 +4,8 @@ use vesper_ir::flow::{Handler, Loop};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
 use crate::bytecode::PathOfCode;
-use crate::path::Points;
-use crate::reads::{Reads, Source, Way};
+use crate::inputs::reads::{Reads, Source, Way};
+use crate::observe::path::Points;
 
 use super::{Compiled, Compiler, Form, Instruction, LoopSlot, MISSING, Operand, Register, place};
 

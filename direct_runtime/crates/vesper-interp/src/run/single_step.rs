@@ -8,8 +8,8 @@ use vesper_ir::{CallError, MAX_ARITY, Op, SortOrder, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::bytecode::{Instruction, LoopSlot, Operand, OperandList, Register};
-use crate::frame::Frame;
-use crate::loops::LoopState;
+use crate::run::frame::Frame;
+use crate::run::loop_state::LoopState;
 use crate::run::{Fault, NO_REGISTER, class_of, write};
 
 /// What came of an instruction.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vesper_interp::code::{Code, Instruction, Operand, OperandList, Register};
 
-use crate::flow::{Touched, all_touched, of};
+use crate::dataflow::{Touched, all_touched, of};
 
 /// The code with no record that only its fields are read of; nothing where there is none. It is for machine code that never
 /// goes on in the interpreter: there, nobody misses the record, and instructions have other numbers.

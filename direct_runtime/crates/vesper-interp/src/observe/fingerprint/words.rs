@@ -5,9 +5,9 @@
 //! compared is hashed, and most of what it would ask has the same answer each time.
 
 use super::{Fingerprint, Piece};
-use crate::parts::Parts;
-use crate::reads::Source;
-use crate::words::{Form, Given, RowsHeld, Shape, Words};
+use crate::inputs::parts::Parts;
+use crate::inputs::reads::Source;
+use crate::tier::words::{Form, Given, RowsHeld, Shape, Words};
 
 /// How an input that stands in words is hashed.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use vesper_ir::value::Set;
 use vesper_ir::{Op, Value};
 
 use super::{How, Plan, Rows, goes_through_range, uses};
-use crate::flow::{Touched, of, of_loop, touched};
+use crate::dataflow::{Touched, of, of_loop, touched};
+use crate::frameless::{Arg, Keys, Site};
 use crate::kinds::{Kind, inline};
-use crate::words::{Arg, Keys, Site};
 
 /// A call that a function does, on words.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{FailureCode, Value};
 
+use crate::bytecode::sites::Becomes;
 use crate::bytecode::{Code, Operand, PathOfCode};
-use crate::loops::{LoopState, Range};
-use crate::path::Path;
+use crate::observe::path::Path;
+use crate::run::loop_state::{LoopState, Range};
 use crate::run::{Fault, NO_REGISTER, Outcome, write};
-use crate::sites::Becomes;
 
 /// A failure on its way to a handler.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use vesper_ir::value::Member;
 use vesper_ir::{Node, Type, Value};
 
 use crate::bytecode::Code;
-use crate::path::Path;
+use crate::observe::path::Path;
 
 mod block;
 mod pace;

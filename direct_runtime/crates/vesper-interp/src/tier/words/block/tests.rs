@@ -4,7 +4,7 @@ use vesper_ir::Member;
 
 use super::*;
 use crate::Program;
-use crate::words::Ended;
+use crate::tier::words::Ended;
 
 /// Gives up where the payment is flagged; otherwise gives back what it was given, and how long the country is.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Express for Stand {
 }
 
 fn stand() -> Stand {
-    let ir = include_bytes!("../../../../../fixtures/payment_decision_v1.json");
+    let ir = include_bytes!("../../../../../../fixtures/payment_decision_v1.json");
     let program = Program::load(ir).unwrap();
     Stand(Arc::new(Shape::of(program.node(), program.plain_code()).unwrap()))
 }

@@ -2,11 +2,11 @@
 
 use vesper_ir::Value;
 
-use crate::execution::Misuse;
-use crate::frame::Frame;
-use crate::marks::Marks;
-use crate::meter::{Limits, Meter};
+use crate::observe::marks::Marks;
 use crate::program::Program;
+use crate::run::execution::Misuse;
+use crate::run::frame::Frame;
+use crate::run::meter::{Limits, Meter};
 use crate::run::{Outcome, Stop};
 
 /// The runs of a node without effects, on one thread.
