@@ -17,7 +17,7 @@ use crate::inputs::reads::Reads;
 pub(crate) mod listing;
 pub(crate) mod sites;
 
-use sites::{Becomes, CallSite, Guard, RequestSite};
+use sites::{CallSite, ErrorConversion, Guard, RequestSite};
 
 /// A place in the frame of a run: inputs first, then steps, returned values and temporaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -357,7 +357,7 @@ pub struct Code {
     /// By the place that `CallNode` gives.
     pub calls: Vec<CallSite>,
     /// Which failures of the body become declared errors.
-    pub becomes: Option<Becomes>,
+    pub error_conversion: Option<ErrorConversion>,
     /// The registers of the path, and what is read on it; only in the pathed form.
     pub path: Option<PathOfCode>,
     /// By the place that `Switch` gives.
@@ -391,7 +391,7 @@ impl Code {
             failures: 0,
             requests: Vec::new(),
             calls: Vec::new(),
-            becomes: None,
+            error_conversion: None,
             path: self.path.as_ref().map(|path| PathOfCode {
                 first: path.first,
                 words: path.words,

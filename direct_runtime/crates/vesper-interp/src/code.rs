@@ -1,6 +1,6 @@
 //! The bytecode, as the crate above this one sees it that compiles it to machine code.
 
-pub use crate::bytecode::sites::{Becomes, CallSite, Entry, Guard, Position, RequestSite};
+pub use crate::bytecode::sites::{CallSite, Entry, ErrorConversion, Guard, Position, RequestSite};
 pub use crate::bytecode::{Code, Instruction, LoopSlot, Operand, OperandList, PathOfCode, Register};
 pub use crate::run::loop_state::Range;
-pub use crate::run::single_step::{Stepped, Tables, called, field, step};
+pub use crate::run::single_step::{StepResult, Tables, call_value, read_field, step};

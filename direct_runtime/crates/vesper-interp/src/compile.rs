@@ -46,15 +46,15 @@ pub(crate) enum Form<'a> {
 
 /// The bytecode of a node as it was verified.
 pub(crate) fn compile<'a>(node: &'a Node, form: Form<'a>) -> Compiled<Code> {
-    compiled(node, None, form)
+    compile_form(node, None, form)
 }
 
 /// The plain bytecode of an optimised node.
 pub(crate) fn compile_optimised(of: &Optimised) -> Compiled<Code> {
-    compiled(&of.node, Some(&of.facts), Form::Plain)
+    compile_form(&of.node, Some(&of.facts), Form::Plain)
 }
 
-fn compiled<'a>(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Compiled<Code> {
+fn compile_form<'a>(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Compiled<Code> {
     let mut compiler = Compiler::new(node, facts, form)?;
     compiler.clauses(Phase::Constraint, &node.constraints)?;
     compiler.clauses(Phase::Precondition, &node.preconditions)?;
@@ -62,9 +62,9 @@ fn compiled<'a>(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Com
     compiler.land_all(exits.returns)?;
     let postconditions = compiler.code.instructions.len();
     compiler.clauses(Phase::Postcondition, &node.postconditions)?;
-    compiler.postconditions_from(postconditions);
+    compiler.record_postconditions(postconditions);
     compiler.land_all(exits.raises)?;
-    compiler.errors_end_here()?;
+    compiler.end_errors()?;
     compiler.clauses(Phase::Invariant, &node.invariants)?;
     Ok(compiler.code)
 }
@@ -127,7 +127,7 @@ impl<'a> Compiler<'a> {
             failures: 0,
             requests: Vec::new(),
             calls: Vec::new(),
-            becomes: None,
+            error_conversion: None,
             path: None,
             switches: Vec::new(),
             proven: facts.map(|facts| facts.proven.clone()).unwrap_or_default(),
@@ -299,8 +299,8 @@ impl<'a> Compiler<'a> {
 
     /// Computes an expression to where it may be read until `top` is put back.
     fn operand(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
-        let index = self.forwarded(index);
-        if let Some(held) = self.held(index)? {
+        let index = self.resolve(index);
+        if let Some(held) = self.held_operand(index)? {
             return Ok(held);
         }
         let kind = &self.node.expression(index).ok_or(MISSING)?.kind;
@@ -317,7 +317,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Computes an expression to where it stays until the end; the temporaries are free again.
-    fn kept(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
+    fn compute_kept(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
         let top = self.top;
         let operand = self.operand(index)?;
         // `operand` takes the register of the result, if there is one, before any temporary.
@@ -331,8 +331,8 @@ impl<'a> Compiler<'a> {
 
     /// Computes an expression into a register. The depth of an expression is limited, and so is this recursion.
     fn compute(&mut self, index: ExpressionIndex, out: Register) -> Compiled<()> {
-        let index = self.forwarded(index);
-        if let Some(from) = self.held(index)? {
+        let index = self.resolve(index);
+        if let Some(from) = self.held_operand(index)? {
             self.emit(Instruction::Move { out, from });
             return Ok(());
         }
@@ -395,7 +395,7 @@ impl<'a> Compiler<'a> {
             }
             ExpressionKind::Field { place, of } => {
                 let place = *place;
-                if let Some(slot) = self.fields_of_item(*of)? {
+                if let Some(slot) = self.item_slot(*of)? {
                     self.emit(Instruction::LoopField { slot, out, place });
                 } else {
                     let of = self.operand(*of)?;
@@ -431,12 +431,12 @@ impl<'a> Compiler<'a> {
         self.mark(condition, decides);
         self.top = top;
         let to_else = self.jump_unless(decides);
-        let outer = self.pass(condition, true)?;
+        let outer = self.enter_side(condition, true)?;
         self.compute(then, out)?;
         self.leave(outer);
         let to_end = self.jump(Instruction::Jump { to: 0 });
         self.land(to_else)?;
-        let outer = self.pass(condition, false)?;
+        let outer = self.enter_side(condition, false)?;
         self.compute(otherwise, out)?;
         self.leave(outer);
         self.land(to_end)

@@ -13,16 +13,16 @@ mod reader;
 mod words;
 mod writer;
 
-use reader::{Reading, Spelled};
+use reader::{InputReader, Spelled};
 pub use words::Worded;
-use writer::Writing;
+use writer::OutcomeWriter;
 pub(crate) use writer::order_of_outputs;
 
 impl Program {
     /// The outcome, as canonical JSON, of a node without effects on the inputs that a JSON text gives.
     pub fn run_json(&self, text: &[u8], now: Option<Value>, limits: Limits) -> String {
         let node = self.node();
-        let written = Writing { node };
+        let written = OutcomeWriter { node };
         match self.frame_of_json(&node.inputs, text) {
             Ok(frame) => written.outcome(&self.run_within(frame, now, limits)),
             Err(problems) => writer::bad_input(&problems),
@@ -39,12 +39,12 @@ impl Program {
     pub fn run_json_in(&self, room: &mut Room, text: &[u8], limits: Limits) -> Option<String> {
         let node = self.node();
         let answer = fast_reader::inputs(&node.inputs, text, room.inputs()).map(|()| {
-            let written = Writing { node };
+            let written = OutcomeWriter { node };
             match self.run_in(room, limits) {
                 Outcome::Returned(_) => {
                     let order = room.order_of_outputs(node);
                     written
-                        .returned(order, |place| self.output_in(room, place))
+                        .write_returned(order, |place| self.output_in(room, place))
                         .unwrap_or_else(|| fault("an output is not there"))
                 }
                 outcome => written.outcome(&outcome),
@@ -56,25 +56,25 @@ impl Program {
 
     /// The inputs in declared order, or what is wrong with them.
     fn frame_of_json(&self, declared: &[Input], text: &[u8]) -> Result<Vec<Value>, Problems> {
-        let mut reading = Reading::default();
+        let mut reading = InputReader::default();
         let spelled = std::str::from_utf8(text).ok().and_then(|text| build(text).ok());
         let entries = match spelled {
             Some(Spelled::Object(entries)) => entries,
-            Some(_) => return Err(reading.refused(ProblemKind::WrongType)),
+            Some(_) => return Err(reading.reject(ProblemKind::WrongType)),
             // SEMANTICS: a text that is no JSON, or more than JSON may be, is one problem.
-            None => return Err(reading.refused(ProblemKind::Malformed)),
+            None => return Err(reading.reject(ProblemKind::Malformed)),
         };
         let mut frame = self.new_frame();
         for input in declared {
             let given = Spelled::find(&entries, &input.name);
             let path = Path::Input(&input.name);
-            frame.extend(reading.given(&input.ty, input.default.as_ref(), given, &path));
+            frame.extend(reading.read_given(&input.ty, input.default.as_ref(), given, &path));
         }
         let is_declared = |name: &str| declared.iter().any(|input| &*input.name == name);
         for name in Spelled::unknown(&entries, is_declared) {
-            reading.refuse(&Path::UnknownInput(name.as_bytes()), ProblemKind::Unknown);
+            reading.add_problem(&Path::UnknownInput(name.as_bytes()), ProblemKind::Unknown);
         }
-        reading.found(frame)
+        reading.finish(frame)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::compile::link::{Unit, link};
 use crate::compile::{CompileFault, Form, compile};
 use crate::inputs::parts::{Parts, parts_of_inputs};
 use crate::inputs::reads::{Ending, Source};
-use crate::observe::fingerprint::{Fingerprint, FingerprintKey, Hashed};
+use crate::observe::fingerprint::{Fingerprint, FingerprintKey, HashPlan};
 use crate::observe::marks::{Mark, Marks};
 use crate::observe::path::{Path, Point, Points};
 use crate::run::execution::{Advanced, Execution, Misuse, OwnForm};
@@ -104,10 +104,10 @@ impl Program {
 
     /// What a run of the node may pass, by the number that it has in a path.
     pub fn points(&self) -> &[Point] {
-        &self.numbered().list
+        &self.point_table().list
     }
 
-    fn numbered(&self) -> &Points {
+    fn point_table(&self) -> &Points {
         self.points.get_or_init(|| {
             let callees_use_now = self.unit.callees.iter().map(|callee| callee.uses_now);
             Points::of(&self.unit.node, callees_use_now.collect())
@@ -116,7 +116,7 @@ impl Program {
 
     /// The path of a run that has passed nothing.
     pub fn empty_path(&self) -> Path {
-        Path::new(std::iter::repeat_n(0, self.numbered().words()))
+        Path::new(std::iter::repeat_n(0, self.point_table().words()))
     }
 
     pub(crate) fn unit(&self) -> &Arc<Unit> {
@@ -126,7 +126,7 @@ impl Program {
     pub(crate) fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
         let made = self.pathed.get_or_init(|| {
             let mut code =
-                compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
+                compile(&self.unit.node, Form::Pathed(self.point_table())).map_err(|fault| fault.0)?;
             if self.tiering.is_some() && self.rules.has(Rule::Intervals) {
                 // The node stays as it is, because rules change its path; what they prove holds all the same.
                 code.proven = optimised(&self.unit.node, Rules::NONE.with(Rule::Intervals))
@@ -135,9 +135,11 @@ impl Program {
             }
             let parts = parts_of_inputs(&self.unit.node);
             let tier = Tier::new(self.tiering.clone());
-            let shape = self.is_alone().then(|| Shape::of(&self.unit.node, &code));
+            let shape = self
+                .is_self_contained()
+                .then(|| Shape::of(&self.unit.node, &code));
             let shape = shape.flatten().map(Arc::new);
-            tier.loaded(&code, || shape.clone());
+            tier.compile_if_eager(&code, || shape.clone());
             Ok(Arc::new(PathedForm {
                 code,
                 parts,
@@ -222,7 +224,7 @@ impl Program {
     }
 
     /// True when a run calls no node, asks for nothing and needs no time.
-    pub(crate) fn is_alone(&self) -> bool {
+    pub(crate) fn is_self_contained(&self) -> bool {
         self.unit.callees.is_empty() && !self.unit.asks && !self.unit.uses_now
     }
 
@@ -240,7 +242,7 @@ impl Program {
 
     #[inline]
     pub fn expressed(&self, has_outputs: bool) {
-        self.unit.tier.expressed(has_outputs);
+        self.unit.tier.record_frameless(has_outputs);
     }
 
     /// The form that says which way a run went, which has such a way too. Nothing where there is a fault in it.
@@ -270,7 +272,7 @@ impl Program {
     }
 
     pub fn expressed_rows(&self, outputs: u32, gave_up: u32) {
-        self.unit.tier.expressed_rows(outputs, gave_up);
+        self.unit.tier.record_frameless_rows(outputs, gave_up);
     }
 
     /// True when an execution may ask for effects.
@@ -355,7 +357,7 @@ impl Program {
         limits: Limits,
         key: &FingerprintKey,
     ) -> Pathed {
-        let (outcome, path, fingerprint) = self.run_way(inputs, now, limits, Some(key));
+        let (outcome, path, fingerprint) = self.run_with_path(inputs, now, limits, Some(key));
         Pathed {
             outcome,
             path,
@@ -365,13 +367,13 @@ impl Program {
 
     /// The same without the fingerprint, for whom the way alone decides: hashing costs more than a short run.
     pub fn run_unhashed(&self, inputs: Vec<Value>, now: Option<Value>, limits: Limits) -> (Outcome, Path) {
-        let (outcome, path, _) = self.run_way(inputs, now, limits, None);
+        let (outcome, path, _) = self.run_with_path(inputs, now, limits, None);
         (outcome, path)
     }
 
     /// The fingerprint is 0 where there is no key.
     #[inline]
-    fn run_way(
+    fn run_with_path(
         &self,
         inputs: Vec<Value>,
         now: Option<Value>,
@@ -425,7 +427,7 @@ impl Program {
         // What most nodes are: nothing to wait for and nobody to call.
         let mut frame = Frame::new(&unit.plain, inputs);
         let mut meter = Meter::new(limits);
-        meter.go();
+        meter.start_clock();
         let ran = unit.tier.run(
             &self.unit,
             &unit.plain,
@@ -481,7 +483,7 @@ fn run_pathed(
     }
     let mut frame = Frame::pathed(&form.code, inputs);
     let mut meter = Meter::new(limits);
-    meter.go();
+    meter.start_clock();
     let ran = form
         .tier
         .run(form, &form.code, &mut frame, &mut Marks::default(), &mut meter);
@@ -515,7 +517,7 @@ impl PathedForm {
 
     #[inline]
     pub fn expressed(&self, has_outputs: bool) {
-        self.tier.expressed(has_outputs);
+        self.tier.record_frameless(has_outputs);
     }
 
     /// The fingerprint of what a run without a frame has read that went this way and returned: that of `run_pathed` on the
@@ -537,8 +539,8 @@ impl PathedForm {
             is_error: false,
         };
         of_code.reads.of(ending, |sources| {
-            let hashed = sources.hashed(|list| Hashed::all_of(list, own, &self.parts))?;
-            let read = fingerprint.with_worded(hashed, words, &self.parts)?;
+            let hashed = sources.hash_plans(|list| HashPlan::all_of(list, own, &self.parts))?;
+            let read = fingerprint.with_words(hashed, words, &self.parts)?;
             Some(read.finish())
         })
     }

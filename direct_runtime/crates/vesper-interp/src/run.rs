@@ -12,7 +12,7 @@ use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList
 use crate::observe::marks::Mark;
 use crate::observe::marks::Marks;
 use frame::{Failure, Frame};
-use inline_operations::{Quick, holds, quick};
+use inline_operations::{InlineResult, compare_inline, run_inline};
 use loop_state::LoopState;
 use meter::Meter;
 
@@ -111,7 +111,7 @@ pub(crate) fn execute(
                 code: FailureCode::from($code),
                 expression: $expression,
             };
-            match flow.take(code, registers, next - 1, failure)? {
+            match flow.handle(code, registers, next - 1, failure)? {
                 Ok(at) => next = at,
                 Err(failure) => {
                     *place = next;
@@ -139,17 +139,17 @@ pub(crate) fn execute(
                 expression,
             } => {
                 let [first, second, ..] = args;
-                match quick(op, first, second, out, constants, registers)? {
-                    Quick::Done => {}
-                    Quick::Failed(failure) => fail!(failure, expression),
-                    Quick::Unknown => match call(op, &args, out, constants, registers)? {
+                match run_inline(op, first, second, out, constants, registers)? {
+                    InlineResult::Done => {}
+                    InlineResult::Failed(failure) => fail!(failure, expression),
+                    InlineResult::Unknown => match call(op, &args, out, constants, registers)? {
                         Ok(()) => {}
                         Err(failure) => fail!(failure, expression),
                     },
                 }
             }
             Instruction::Move { out, from } => {
-                if let Some((out, from)) = apart(registers, constants, out, from)? {
+                if let Some((out, from)) = split_operands(registers, constants, out, from)? {
                     out.set(from);
                 }
             }
@@ -172,7 +172,7 @@ pub(crate) fn execute(
                 let fields = gather(code, fields, registers)?;
                 write(registers, out, Value::Record(fields))?;
             }
-            Instruction::Field { out, of, place } => match apart(registers, constants, out, of)? {
+            Instruction::Field { out, of, place } => match split_operands(registers, constants, out, of)? {
                 Some((out, Value::Record(fields))) => out.set(fields.get(place as usize).ok_or(NO_FIELD)?),
                 Some(_) => return Err(NO_FIELD),
                 None => {
@@ -369,7 +369,7 @@ pub(crate) fn execute(
             } => {
                 let holds = is_true(condition, constants, registers)?;
                 let from = if holds { then } else { otherwise };
-                if let Some((out, from)) = apart(registers, constants, out, from)? {
+                if let Some((out, from)) = split_operands(registers, constants, out, from)? {
                     out.set(from);
                 }
             }
@@ -383,7 +383,7 @@ pub(crate) fn execute(
             } => {
                 let holds = compare(op, first, second, constants, registers)?;
                 let from = if holds { then } else { otherwise };
-                if let Some((out, from)) = apart(registers, constants, out, from)? {
+                if let Some((out, from)) = split_operands(registers, constants, out, from)? {
                     out.set(from);
                 }
             }
@@ -395,7 +395,7 @@ pub(crate) fn execute(
             } => {
                 if !compare(op, first, second, constants, registers)? {
                     *place = next;
-                    return broken(code, clause, registers).map(Stop::Ended);
+                    return break_contract(code, clause, registers).map(Stop::Ended);
                 }
             }
             Instruction::JumpUnlessNull { value, to } => {
@@ -410,7 +410,7 @@ pub(crate) fn execute(
             Instruction::Require { condition, clause } => {
                 if !is_true(condition, constants, registers)? {
                     *place = next;
-                    return broken(code, clause, registers).map(Stop::Ended);
+                    return break_contract(code, clause, registers).map(Stop::Ended);
                 }
             }
             Instruction::LoopLimit {
@@ -439,7 +439,7 @@ pub(crate) fn execute(
                 return Ok(Stop::Call(site));
             }
             Instruction::FailAgain { slot } => {
-                let failure = flow.held(slot)?;
+                let failure = flow.take_failure(slot)?;
                 fail!(failure.code, failure.expression);
             }
             Instruction::EndWithError => flow.is_error = true,
@@ -547,7 +547,7 @@ fn compare(
 ) -> Result<bool, Fault> {
     let left = read(first, constants, registers)?;
     let right = read(second, constants, registers)?;
-    match holds(op, left, right) {
+    match compare_inline(op, left, right) {
         Some(holds) => Ok(holds),
         None => compare_any(op, left, right),
     }
@@ -587,7 +587,7 @@ fn call(
 
 /// Where to write, and what to read; nothing where that is the same register.
 #[inline]
-fn apart<'a>(
+fn split_operands<'a>(
     registers: &'a mut [Value],
     constants: &'a [Value],
     out: Register,
@@ -641,7 +641,7 @@ fn gather(code: &Code, list: OperandList, registers: &[Value]) -> Result<Arc<[Va
 }
 
 #[cold]
-fn broken(code: &Code, clause: u32, registers: &[Value]) -> Result<Outcome, Fault> {
+fn break_contract(code: &Code, clause: u32, registers: &[Value]) -> Result<Outcome, Fault> {
     let clause = code.clauses.get(clause as usize).ok_or(NO_CLAUSE)?;
     let mut values = Vec::with_capacity(clause.mentions.len());
     for (mention, operand) in &clause.mentions {

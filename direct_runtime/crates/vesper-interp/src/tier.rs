@@ -81,15 +81,15 @@ pub struct Counters {
 
 static COMPILED: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
-static NANOSECONDS: AtomicU64 = AtomicU64::new(0);
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static COMPILE_NANOSECONDS: AtomicU64 = AtomicU64::new(0);
+static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 pub fn counters() -> Counters {
     Counters {
         compiled: COMPILED.load(Ordering::Relaxed),
         refused: REFUSED.load(Ordering::Relaxed),
-        nanoseconds: NANOSECONDS.load(Ordering::Relaxed),
-        bytes: HELD.load(Ordering::Relaxed),
+        nanoseconds: COMPILE_NANOSECONDS.load(Ordering::Relaxed),
+        bytes: HELD_BYTES.load(Ordering::Relaxed),
     }
 }
 
@@ -129,16 +129,16 @@ pub struct Report {
 
 /// Machine code, and its share of what the process holds.
 #[derive(Debug)]
-struct Made {
+struct InstalledCode {
     native: Arc<dyn Native>,
     bytes: usize,
     /// The same without a frame, timed; nothing where it has no such way.
     probe: Option<Probe>,
 }
 
-impl Drop for Made {
+impl Drop for InstalledCode {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.bytes, Ordering::Relaxed);
+        HELD_BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -151,14 +151,14 @@ pub(crate) trait Hot: Send + Sync {
 /// For a code that nothing more is asked about.
 const NEVER: u32 = u32::MAX;
 /// Code that found no room is tried again after so many calls.
-const UNTIL_ROOM: u32 = 10_000;
-const NO_ROOM: &str = "the process holds as much machine code as it may (max_code_mb)";
+const FULL_RETRY_CALLS: u32 = 10_000;
+const CODE_LIMIT_HIT: &str = "the process holds as much machine code as it may (max_code_mb)";
 
 /// How one form of a node is run.
 #[derive(Debug)]
 pub(crate) struct Tier {
     tiering: Option<Arc<Tiering>>,
-    made: OnceLock<Made>,
+    made: OnceLock<InstalledCode>,
     /// True while calls enter what was made.
     enters: AtomicBool,
     /// So many calls until somebody looks. Threads that count at once may lose one: it is no promise.
@@ -187,13 +187,13 @@ struct State {
 }
 
 /// What is done with a call at which somebody looks.
-enum Look {
+enum Sample {
     /// Nothing besides.
-    Go,
+    Skip,
     /// It is run on both sides, one after the other.
     Both,
     /// The interpreter runs what took machine code so many nanoseconds without a frame.
-    Beside(u64),
+    Interpreter(u64),
 }
 
 impl Tier {
@@ -242,11 +242,11 @@ impl Tier {
     /// Held for a few instructions. Nobody waits for it longer: a process that was forked by a thread while another held
     /// this has it locked for ever, and then this form stays as it is.
     fn state(&self) -> Option<MutexGuard<'_, State>> {
-        worker::soon(&self.state)
+        worker::lock_soon(&self.state)
     }
 
     /// Makes machine code at once where it is wanted when a program is loaded.
-    pub(crate) fn loaded(&self, code: &Code, shape: impl FnOnce() -> Option<Arc<Shape>>) {
+    pub(crate) fn compile_if_eager(&self, code: &Code, shape: impl FnOnce() -> Option<Arc<Shape>>) {
         if self.tiering.as_ref().is_some_and(|tiering| tiering.is_eager) {
             self.make(code, shape());
         }
@@ -267,7 +267,7 @@ impl Tier {
         };
         let left = self.left.load(Ordering::Relaxed);
         if left == 0 {
-            return self.looked(tiering, of, code, frame, marks, meter);
+            return self.run_sampled(tiering, of, code, frame, marks, meter);
         }
         if self.enters.load(Ordering::Acquire)
             && let Some(made) = self.made.get()
@@ -284,13 +284,19 @@ impl Tier {
         let stop = execute(code, frame, marks, meter);
         let spent = meter.spent() - before;
         if spent > 0 {
-            self.spent(tiering, of, spent);
+            self.count_fuel(tiering, of, spent);
         }
         stop
     }
 
     #[inline]
-    fn enter(&self, made: &Made, code: &Code, frame: &mut Frame, meter: &mut Meter) -> Result<(), Fault> {
+    fn enter(
+        &self,
+        made: &InstalledCode,
+        code: &Code,
+        frame: &mut Frame,
+        meter: &mut Meter,
+    ) -> Result<(), Fault> {
         made.native.enter(frame, meter)?;
         count(&self.entered);
         // Requests and calls are the interpreter's own; whatever else is left over was a guard.
@@ -306,7 +312,7 @@ impl Tier {
     }
 
     /// Counts the units that a run on the interpreter spent; a few long ones make a form hot as well as many calls.
-    fn spent<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>, units: u64) {
+    fn count_fuel<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>, units: u64) {
         let before = self.operations.load(Ordering::Relaxed);
         if before >= tiering.operations {
             return;
@@ -334,7 +340,7 @@ impl Tier {
 
     /// Runs the code, and does what was to be done at this call.
     #[cold]
-    fn looked<H: Hot + 'static>(
+    fn run_sampled<H: Hot + 'static>(
         &self,
         tiering: &Tiering,
         of: &Arc<H>,
@@ -343,15 +349,15 @@ impl Tier {
         marks: &mut Marks,
         meter: &mut Meter,
     ) -> Result<Stop, Fault> {
-        let look = self.look(tiering, of);
+        let sample = self.choose_sample(tiering, of);
         let made = self.made.get().filter(|_| self.enters.load(Ordering::Acquire));
-        match (look, made) {
+        match (sample, made) {
             // The middle of a run says nothing about the whole of one.
-            (Look::Both, Some(made)) if frame.next == 0 => {
+            (Sample::Both, Some(made)) if frame.next == 0 => {
                 self.run_both(tiering, made, code, frame, marks, meter)
             }
-            (Look::Beside(machine), _) if frame.next == 0 => {
-                self.run_beside(tiering, machine, code, frame, marks, meter)
+            (Sample::Interpreter(machine), _) if frame.next == 0 => {
+                self.run_interpreter_sample(tiering, machine, code, frame, marks, meter)
             }
             (_, Some(made)) => {
                 self.enter(made, code, frame, meter)?;
@@ -366,7 +372,7 @@ impl Tier {
     fn run_both(
         &self,
         tiering: &Tiering,
-        made: &Made,
+        made: &InstalledCode,
         code: &Code,
         frame: &mut Frame,
         marks: &mut Marks,
@@ -388,7 +394,7 @@ impl Tier {
 
     /// Runs on the interpreter what took machine code so long without a frame; where that takes much longer, it is left,
     /// and machine code does it once more.
-    fn run_beside(
+    fn run_interpreter_sample(
         &self,
         tiering: &Tiering,
         machine: u64,
@@ -398,9 +404,9 @@ impl Tier {
         meter: &mut Meter,
     ) -> Result<Stop, Fault> {
         // What the copy takes is not the run's time.
-        meter.wait();
+        meter.stop_clock();
         let trial = Trial::of(tiering, machine, code, frame.clone(), meter)?;
-        meter.go();
+        meter.start_clock();
         if let Some(interpreter) = trial.took {
             self.judge_frameless(machine, interpreter);
         }
@@ -416,35 +422,35 @@ impl Tier {
     }
 
     /// Does what was to be done at this call.
-    fn look<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>) -> Look {
+    fn choose_sample<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>) -> Sample {
         self.left.store(NEVER, Ordering::Relaxed);
         let probed = self.made.get().and_then(|made| made.probe.as_ref()?.take());
         let Some(mut state) = self.state() else {
-            return Look::Go;
+            return Sample::Skip;
         };
         match state.stage {
-            Stage::Refused(ref why) if why != NO_ROOM => Look::Go,
+            Stage::Refused(ref why) if why != CODE_LIMIT_HIT => Sample::Skip,
             // There may be room by now.
             Stage::Cold | Stage::Refused(_) => {
                 self.queue(tiering, of, &mut state);
-                Look::Go
+                Sample::Skip
             }
             Stage::Resting => {
                 state.stage = Stage::Installed;
                 state.framed = Monitor::new();
-                self.left.store(state.framed.every(), Ordering::Relaxed);
+                self.left.store(state.framed.interval(), Ordering::Relaxed);
                 self.enters.store(true, Ordering::Release);
-                Look::Go
+                Sample::Skip
             }
             Stage::Installed if !tiering.is_eager => {
-                let (every, look) = match probed {
-                    Some(took) => (state.frameless.every(), Look::Beside(took)),
-                    None => (state.framed.every(), Look::Both),
+                let (every, sample) = match probed {
+                    Some(took) => (state.frameless.interval(), Sample::Interpreter(took)),
+                    None => (state.framed.interval(), Sample::Both),
                 };
                 self.left.store(every, Ordering::Relaxed);
-                look
+                sample
             }
-            Stage::Installed | Stage::Queued | Stage::Off => Look::Go,
+            Stage::Installed | Stage::Queued | Stage::Off => Sample::Skip,
         }
     }
 
@@ -456,7 +462,8 @@ impl Tier {
         if state.stage == Stage::Installed && state.framed.record(machine, interpreter) == Verdict::Slower {
             self.enters.store(false, Ordering::Release);
             state.stage = Stage::Resting;
-            self.left.store(monitor::rest(state.rests), Ordering::Relaxed);
+            self.left
+                .store(monitor::rest_calls(state.rests), Ordering::Relaxed);
             state.rests = state.rests.saturating_add(1);
         }
     }
@@ -467,8 +474,8 @@ impl Tier {
             return;
         };
         let begun = (tiering.clock)();
-        let made = compiled(tiering, code, shape);
-        NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
+        let made = compile_form(tiering, code, shape);
+        COMPILE_NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
         let Some(mut state) = self.state() else {
             return;
         };
@@ -478,7 +485,7 @@ impl Tier {
                 let every = if tiering.is_eager {
                     NEVER
                 } else {
-                    state.framed.every()
+                    state.framed.interval()
                 };
                 // First: who finds the code counts.
                 self.left.store(every, Ordering::Relaxed);
@@ -489,7 +496,11 @@ impl Tier {
             }
             Err(why) => {
                 REFUSED.fetch_add(1, Ordering::Relaxed);
-                let left = if why == NO_ROOM { UNTIL_ROOM } else { NEVER };
+                let left = if why == CODE_LIMIT_HIT {
+                    FULL_RETRY_CALLS
+                } else {
+                    NEVER
+                };
                 state.stage = Stage::Refused(why);
                 self.left.store(left, Ordering::Relaxed);
             }
@@ -497,20 +508,22 @@ impl Tier {
     }
 }
 
-fn compiled(tiering: &Tiering, code: &Code, shape: Option<Arc<Shape>>) -> Result<Made, String> {
-    if HELD.load(Ordering::Relaxed) >= tiering.max_bytes {
-        return Err(NO_ROOM.to_owned());
+fn compile_form(tiering: &Tiering, code: &Code, shape: Option<Arc<Shape>>) -> Result<InstalledCode, String> {
+    if HELD_BYTES.load(Ordering::Relaxed) >= tiering.max_bytes {
+        return Err(CODE_LIMIT_HIT.to_owned());
     }
     let native = guarded(|| tiering.compiler.compile(code, shape))
         .map_err(|message| format!("a fault of the compiler: {message}"))??;
     let bytes = native.size();
     // From here on it is counted, and given back when it is dropped.
-    let held = HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    let held = HELD_BYTES
+        .fetch_add(bytes, Ordering::Relaxed)
+        .saturating_add(bytes);
     let native: Arc<dyn Native> = Arc::from(native);
     let probe = Probe::of(&native, tiering);
-    let made = Made { native, bytes, probe };
+    let made = InstalledCode { native, bytes, probe };
     if held > tiering.max_bytes {
-        return Err(NO_ROOM.to_owned());
+        return Err(CODE_LIMIT_HIT.to_owned());
     }
     Ok(made)
 }

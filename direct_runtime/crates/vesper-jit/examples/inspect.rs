@@ -79,7 +79,7 @@ fn main() {
 fn load(file: &str) -> Program {
     let bytes = std::fs::read(file).expect("a file of IR");
     let tiering = Arc::new(Tiering {
-        compiler: Box::new(Nobody),
+        compiler: Box::new(NoCompiler),
         is_eager: false,
         calls: u32::MAX,
         operations: u64::MAX,
@@ -91,9 +91,9 @@ fn load(file: &str) -> Program {
 
 /// What is shown is compiled by who shows it.
 #[derive(Debug)]
-struct Nobody;
+struct NoCompiler;
 
-impl Compiler for Nobody {
+impl Compiler for NoCompiler {
     fn compile(&self, _: &Code, _: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String> {
         Err("nothing is compiled in the background here".to_owned())
     }

@@ -5,12 +5,12 @@
 use vesper_interp::code::{Code, Instruction, LoopSlot, Operand, Register};
 
 /// The place of a register among all places.
-pub(crate) fn of(register: Register) -> usize {
+pub(crate) fn register_place(register: Register) -> usize {
     register.0 as usize
 }
 
 /// The place of the state of a loop.
-pub(crate) fn of_loop(code: &Code, slot: LoopSlot) -> usize {
+pub(crate) fn loop_place(code: &Code, slot: LoopSlot) -> usize {
     code.registers + slot.0 as usize
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn places(code: &Code) -> usize {
 
 /// What an instruction touches.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct Accesses {
     pub(crate) reads: Vec<usize>,
     pub(crate) writes: Vec<usize>,
     /// Where it may jump to.
@@ -30,7 +30,7 @@ pub(crate) struct Touched {
     pub(crate) is_last: bool,
 }
 
-impl Touched {
+impl Accesses {
     fn read(mut self, operands: &[Operand]) -> Self {
         self.add(operands);
         self
@@ -41,7 +41,7 @@ impl Touched {
             operands
                 .iter()
                 .filter_map(|operand| operand.as_register())
-                .map(of),
+                .map(register_place),
         );
     }
 
@@ -51,7 +51,7 @@ impl Touched {
     }
 
     fn write(mut self, register: Register) -> Self {
-        self.writes.push(of(register));
+        self.writes.push(register_place(register));
         self
     }
 
@@ -79,15 +79,15 @@ pub(crate) fn takes_fuel(instruction: &Instruction) -> bool {
 
 /// What an instruction touches.
 #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
-pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
-    let none = Touched::default();
+pub(crate) fn accesses(code: &Code, instruction: &Instruction) -> Accesses {
+    let none = Accesses::default();
     let list = |list: vesper_interp::code::OperandList| {
         let start = list.start as usize;
         let operands = code.operands.get(start..start + list.length as usize);
         operands.unwrap_or_default()
     };
-    let slot = |slot| Touched::default().place(of_loop(code, slot));
-    let mentions = |clause: u32, mut touched: Touched| {
+    let slot = |slot| Accesses::default().place(loop_place(code, slot));
+    let mentions = |clause: u32, mut touched: Accesses| {
         if let Some(clause) = code.clauses.get(clause as usize) {
             for (_, operand) in &clause.mentions {
                 touched.add(&[*operand]);
@@ -127,7 +127,7 @@ pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
         Instruction::Field { out, of, .. } => none.read(&[of]).write(out),
         Instruction::LoopStart { slot, over } => {
             let mut touched = none.read(&[over]);
-            touched.writes.push(of_loop(code, slot));
+            touched.writes.push(loop_place(code, slot));
             touched
         }
         Instruction::LoopRange {
@@ -138,7 +138,7 @@ pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
             ..
         } => {
             let mut touched = none.read(&[start, end, step]);
-            touched.writes.push(of_loop(code, slot));
+            touched.writes.push(loop_place(code, slot));
             touched
         }
         Instruction::LoopNext { slot: at, item, done } => slot(at).write(item).jump(done),
@@ -170,7 +170,9 @@ pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
         } => slot(at).read(&[key, value]),
         Instruction::LoopCount { slot: at, key, .. } => slot(at).read(&[key]),
         Instruction::LoopSorted { slot: at, out, order } => slot(at).read(&[order]).write(out),
-        Instruction::JumpUnlessBetter { best, value, to, .. } => none.place(of(best)).read(&[value]).jump(to),
+        Instruction::JumpUnlessBetter { best, value, to, .. } => {
+            none.place(register_place(best)).read(&[value]).jump(to)
+        }
         Instruction::Fail { .. } | Instruction::FailAgain { .. } => none.last(),
         Instruction::Require { condition, clause } => mentions(clause, none.read(&[condition])),
         Instruction::RequireThat {
@@ -179,52 +181,58 @@ pub(crate) fn touched(code: &Code, instruction: &Instruction) -> Touched {
             clause,
             ..
         } => mentions(clause, none.read(&[first, second])),
-        Instruction::LoopLimit { count, .. } => none.place(of(count)),
-        Instruction::LoopRound { count } => none.place(of(count)).write(count),
+        Instruction::LoopLimit { count, .. } => none.place(register_place(count)),
+        Instruction::LoopRound { count } => none.place(register_place(count)).write(count),
         Instruction::Request { site } => {
             let mut touched = none;
             if let Some(site) = code.requests.get(site as usize) {
-                touched.reads.extend(site.position.rounds.iter().copied().map(of));
+                touched
+                    .reads
+                    .extend(site.position.rounds.iter().copied().map(register_place));
                 touched.add(site.key.as_slice());
                 touched.reads.extend(
                     site.arguments
                         .iter()
                         .filter_map(|(_, _, operand)| operand.as_register())
-                        .map(of),
+                        .map(register_place),
                 );
-                touched.writes.push(of(site.out));
+                touched.writes.push(register_place(site.out));
             }
             touched
         }
         Instruction::CallNode { site } => {
             let mut touched = none;
             if let Some(site) = code.calls.get(site as usize) {
-                touched.reads.extend(site.position.rounds.iter().copied().map(of));
-                let given = site.inputs.iter().flatten();
                 touched
                     .reads
-                    .extend(given.filter_map(|operand| operand.as_register()).map(of));
-                touched.writes.push(of(site.out));
+                    .extend(site.position.rounds.iter().copied().map(register_place));
+                let given = site.inputs.iter().flatten();
+                touched.reads.extend(
+                    given
+                        .filter_map(|operand| operand.as_register())
+                        .map(register_place),
+                );
+                touched.writes.push(register_place(site.out));
             }
             touched
         }
         Instruction::Spend | Instruction::EndWithError => none,
         Instruction::Mark { value, .. } => none.read(&[value]),
-        Instruction::Note { word, .. } => none.place(of(word)).write(word),
+        Instruction::Note { word, .. } => none.place(register_place(word)).write(word),
         Instruction::NoteItems {
             slot: at,
             began,
             point,
-        } => words(code, point, slot(at).place(of(began))),
-        Instruction::NoteRounds { count, point } => words(code, point, none.place(of(count))),
+        } => words(code, point, slot(at).place(register_place(began))),
+        Instruction::NoteRounds { count, point } => words(code, point, none.place(register_place(count))),
     }
 }
 
 /// The words of the path that one of three points is noted in.
-fn words(code: &Code, point: u32, mut touched: Touched) -> Touched {
+fn words(code: &Code, point: u32, mut touched: Accesses) -> Accesses {
     if let Some(path) = &code.path {
         for point in point..point + 3 {
-            let word = of(path.place(point).0);
+            let word = register_place(path.place(point).0);
             if !touched.writes.contains(&word) {
                 touched.reads.push(word);
                 touched.writes.push(word);
@@ -273,25 +281,25 @@ impl Places {
 }
 
 /// What each instruction touches.
-pub(crate) fn all_touched(code: &Code) -> Vec<Touched> {
-    code.instructions.iter().map(|one| touched(code, one)).collect()
+pub(crate) fn all_accesses(code: &Code) -> Vec<Accesses> {
+    code.instructions.iter().map(|one| accesses(code, one)).collect()
 }
 
 /// Before each instruction, and at the end: what somebody may still read.
-pub(crate) fn needed(code: &Code, all: &[Touched]) -> Vec<Places> {
+pub(crate) fn needed(code: &Code, all: &[Accesses]) -> Vec<Places> {
     let count = places(code);
     let end = code.instructions.len();
     // A run may end at every instruction, and wherever it does its path is read.
     let mut everywhere = Places::new(count);
     if let Some(path) = &code.path {
-        let first = of(path.first);
+        let first = register_place(path.first);
         (first..first + path.words).for_each(|word| everywhere.add(word));
     }
     let mut needed = vec![everywhere; end + 1];
     if let Some(at_end) = needed.last_mut() {
         let returned = code.returns.iter().filter_map(|operand| operand.as_register());
         for register in returned.chain(code.errors.iter().copied()) {
-            at_end.add(of(register));
+            at_end.add(register_place(register));
         }
     }
     // Where a failure may go on, which the interpreter decides.
@@ -301,9 +309,10 @@ pub(crate) fn needed(code: &Code, all: &[Touched]) -> Vec<Places> {
             .iter()
             .filter(move |guard| (guard.start..guard.end).contains(&at));
         let handlers = around.flat_map(|guard| guard.handlers.iter().map(|handler| handler.at));
-        let becomes = code.becomes.iter();
-        let becomes = becomes.filter(move |becomes| (becomes.start..becomes.end).contains(&at));
-        handlers.chain(becomes.map(|becomes| becomes.to))
+        let conversion = code.error_conversion.iter();
+        let conversion =
+            conversion.filter(move |conversion| (conversion.start..conversion.end).contains(&at));
+        handlers.chain(conversion.map(|conversion| conversion.to))
     };
     loop {
         let mut is_changed = false;

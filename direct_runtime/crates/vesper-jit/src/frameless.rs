@@ -8,7 +8,7 @@ use vesper_ir::{Key, MAX_ARITY, Member, Op, Set, TextKernels, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::kinds::{Bits, Kind};
-use crate::lookup::{Lookup, Short, packed};
+use crate::lookup::{Lookup, ShortTexts, pack};
 
 /// What a function does for compiled code.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(crate) enum Site {
 /// The texts of a constant.
 #[derive(Clone, Debug)]
 pub(crate) enum Keys {
-    Short(Short),
+    ShortTexts(ShortTexts),
     Table(Lookup),
     /// They are many, or too much alike.
     Set(Set),
@@ -40,7 +40,7 @@ impl Keys {
         let Set::Text(texts) = keys else {
             return None;
         };
-        if texts.len() > FEW {
+        if texts.len() > MAX_COMPARED {
             return None;
         }
         let number = |text: &Arc<str>| {
@@ -52,8 +52,8 @@ impl Keys {
     }
 
     pub(crate) fn new(keys: &Set) -> Self {
-        if let Some(short) = Short::new(keys) {
-            return Self::Short(short);
+        if let Some(short) = ShortTexts::new(keys) {
+            return Self::ShortTexts(short);
         }
         Lookup::new(keys).map_or_else(|| Self::Set(keys.clone()), Self::Table)
     }
@@ -61,7 +61,7 @@ impl Keys {
     #[inline]
     fn find(&self, text: &str) -> Option<usize> {
         match self {
-            Self::Short(table) => table.find(text),
+            Self::ShortTexts(table) => table.find(text),
             Self::Table(table) => table.find(text),
             Self::Set(set) => set.find(Key::Text(text)),
         }
@@ -77,20 +77,20 @@ pub(crate) enum Arg {
 }
 
 /// Machine code compares a short text with so many others one by one.
-const FEW: usize = 8;
+const MAX_COMPARED: usize = 8;
 
 /// How many words arguments and a result may take.
-const SCRATCH: usize = 2 * MAX_ARITY;
+const SCRATCH_WORDS: usize = 2 * MAX_ARITY;
 
 /// What machine code is called with. It reads and writes what comes before the texts itself.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Room<'a> {
+pub(crate) struct CallContext<'a> {
     pub(crate) fuel: u64,
     /// The address of the numbers of texts, and the place of the last, which is none: so every text has one.
     numbers: u64,
     last_number: u64,
-    scratch: [u64; SCRATCH],
+    scratch: [u64; SCRATCH_WORDS],
     texts: &'a [&'a str],
     constants: &'a [Value],
     sites: &'a [Site],
@@ -119,16 +119,16 @@ pub(crate) struct Parts {
 }
 
 /// Machine code that needs no frame: it is given a room, the words of the inputs, and those of the outputs.
-pub(crate) type Code = extern "C" fn(&mut Room<'_>, *mut u64, *mut u64) -> i64;
+pub(crate) type Code = extern "C" fn(&mut CallContext<'_>, *mut u64, *mut u64) -> i64;
 
 /// The two together.
 #[derive(Debug)]
-pub(crate) struct Expressed {
+pub(crate) struct FramelessCode {
     pub(crate) code: Code,
     pub(crate) parts: Parts,
 }
 
-impl Express for Expressed {
+impl Express for FramelessCode {
     fn shape(&self) -> &Arc<Shape> {
         &self.parts.shape
     }
@@ -139,7 +139,7 @@ impl Express for Expressed {
         let Some(raw) = words.raw(&self.parts.shape) else {
             return Ended::GaveUp;
         };
-        let mut room = Room::new(fuel, raw.texts, raw.numbers, &self.parts);
+        let mut room = CallContext::new(fuel, raw.texts, raw.numbers, &self.parts);
         match (self.code)(&mut room, raw.words.as_mut_ptr(), raw.results.as_mut_ptr()) {
             DONE => Ended::Done,
             TOO_LONG => Ended::TooLong,
@@ -152,7 +152,7 @@ impl Express for Expressed {
             return;
         };
         // The scratch is written before it is read, and what may be spent is said anew: one room for all rows.
-        let mut room = Room::new(fuel, raw.texts, raw.numbers, &self.parts);
+        let mut room = CallContext::new(fuel, raw.texts, raw.numbers, &self.parts);
         for (row, words, results) in raw.rows() {
             room.fuel = fuel;
             *row = (self.code)(&mut room, words.as_mut_ptr(), results.as_mut_ptr()) == DONE;
@@ -160,7 +160,7 @@ impl Express for Expressed {
     }
 }
 
-impl<'a> Room<'a> {
+impl<'a> CallContext<'a> {
     /// The numbers are borrowed for as long as the room lives, like the texts.
     #[inline]
     fn new(fuel: u64, texts: &'a [&'a str], numbers: &'a [u64], parts: &'a Parts) -> Self {
@@ -169,7 +169,7 @@ impl<'a> Room<'a> {
             fuel,
             numbers: numbers.as_ptr().addr() as u64,
             last_number: numbers.len() as u64 - 1,
-            scratch: [0; SCRATCH],
+            scratch: [0; SCRATCH_WORDS],
             texts,
             constants: &parts.constants,
             sites: &parts.sites,
@@ -189,7 +189,7 @@ impl<'a> Room<'a> {
 
     /// The place of a text among the keys at a site, or `ABSENT`; nothing where there is no such site or text.
     #[inline]
-    fn found(&self, site: u32, text: u64) -> Option<i64> {
+    fn find_key(&self, site: u32, text: u64) -> Option<i64> {
         let text = self.text(text)?;
         let (Site::Has(keys, _) | Site::At { keys, .. }) = self.sites.get(site as usize)? else {
             return None;
@@ -219,12 +219,12 @@ impl<'a> Room<'a> {
     }
 
     /// Does what stands at a site with the words in the scratch; nothing where it fails.
-    fn at(&mut self, site: u32) -> Option<()> {
+    fn run_site(&mut self, site: u32) -> Option<()> {
         let site = self.sites.get(site as usize)?;
         let [first, second, ..] = self.scratch;
         match site {
             Site::Texts(op) => {
-                let holds = compared(*op, self.text(first)?, self.text(second)?)?;
+                let holds = compare_texts(*op, self.text(first)?, self.text(second)?)?;
                 self.give_one(u64::from(holds));
             }
             // These are asked for in another way.
@@ -280,16 +280,16 @@ impl<'a> Room<'a> {
     }
 }
 
-/// Called by compiled code: does what stands at a site. What fails, and what panics, does so again in the ordinary way.
-pub(crate) extern "C" fn call_at(room: &mut Room<'_>, site: u32) -> i64 {
-    match room.at(site) {
+/// FramelessFunctions by compiled code: does what stands at a site. What fails, and what panics, does so again in the ordinary way.
+pub(crate) extern "C" fn call_at(room: &mut CallContext<'_>, site: u32) -> i64 {
+    match room.run_site(site) {
         Some(()) => DONE,
         None => GAVE_UP,
     }
 }
 
 #[inline(never)]
-fn compared(op: Op, left: &str, right: &str) -> Option<bool> {
+fn compare_texts(op: Op, left: &str, right: &str) -> Option<bool> {
     Some(match op {
         Op::TextEqual => Native.text_equal(left, right),
         Op::TextNotEqual => Native.text_not_equal(left, right),
@@ -304,7 +304,7 @@ fn compared(op: Op, left: &str, right: &str) -> Option<bool> {
 /// What `find_at` answers for a text that is not there,
 pub(crate) const ABSENT: i64 = -1;
 /// and where it cannot look.
-const LOST: i64 = -2;
+const LOOKUP_FAILED: i64 = -2;
 
 /// The upper bit of each byte: those of ASCII have none.
 const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -312,21 +312,21 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 /// How many characters a text has: a short one of ASCII as many as bytes, and of any other the kernel counts them.
 #[inline]
 fn length(text: &str) -> i64 {
-    match packed(text.as_bytes()) {
+    match pack(text.as_bytes()) {
         Some(bits) if bits & HIGH == 0 => i64::try_from(text.len()).unwrap_or(i64::MAX),
         _ => Native.text_length(text),
     }
 }
 
-/// Called by compiled code: how many characters a text has; less than zero where there is no such text. It cannot panic.
-pub(crate) extern "C" fn length_of(room: &Room<'_>, text: u64) -> i64 {
+/// FramelessFunctions by compiled code: how many characters a text has; less than zero where there is no such text. It cannot panic.
+pub(crate) extern "C" fn length_of(room: &CallContext<'_>, text: u64) -> i64 {
     let Some(text) = room.text(text) else {
-        return LOST;
+        return LOOKUP_FAILED;
     };
     length(text)
 }
 
-/// Called by compiled code: the place of a text among the keys at a site. It cannot panic.
-pub(crate) extern "C" fn find_at(room: &Room<'_>, site: u32, text: u64) -> i64 {
-    room.found(site, text).unwrap_or(LOST)
+/// FramelessFunctions by compiled code: the place of a text among the keys at a site. It cannot panic.
+pub(crate) extern "C" fn find_at(room: &CallContext<'_>, site: u32, text: u64) -> i64 {
+    room.find_key(site, text).unwrap_or(LOOKUP_FAILED)
 }

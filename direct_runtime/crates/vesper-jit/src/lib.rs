@@ -33,8 +33,8 @@ mod record_splitting;
 mod routines;
 mod runtime;
 
-use lower::{Called, Functions, Lower, Manner, Side};
-use machine::{Alone, Level, Machine};
+use lower::{FramelessFunctions, Functions, Lower, LowerOptions, Side};
+use machine::{FramelessMachine, Level, Machine};
 use plan::Plan;
 use runtime::{Compiled, Parts};
 
@@ -84,13 +84,13 @@ pub fn compile(
     shape: Option<Arc<Shape>>,
     options: &Options,
 ) -> Result<Box<dyn Native>, NotCompiled> {
-    guarded(|| {
+    catch_panics(|| {
         let level = level(code, options);
         let mut arena = machine::module(level)?;
-        let framed = define(&mut arena, code, options, level, Manners::Framed);
+        let framed = define(&mut arena, code, options, level, FunctionForm::Framed);
         let made = framed.and_then(|(function, bytes, side)| {
             let shape = shape.filter(|_| level == Level::Good);
-            let express = expressed(&mut arena, code, shape, options, side.guards)?;
+            let express = define_frameless(&mut arena, code, shape, options, side.guards)?;
             Ok((function, bytes, side, express))
         });
         match made {
@@ -123,8 +123,8 @@ pub fn compile_scaled(
     scales: &[Option<u16>],
     options: &Options,
 ) -> Result<Box<dyn Express>, NotCompiled> {
-    guarded(|| {
-        let apart = taken_apart(code, options);
+    catch_panics(|| {
+        let apart = split_records(code, options);
         let (level, code) = (level(code, options), apart.as_ref().unwrap_or(code));
         if level != Level::Good || Plan::new(code, Some(shape))?.always_leaves() {
             return Err(NotCompiled::new("a run always comes to what it leaves"));
@@ -135,10 +135,10 @@ pub fn compile_scaled(
             code,
             options,
             Level::Good,
-            Manners::Words(shape, scales),
+            FunctionForm::Words(shape, scales),
         ) {
             Ok((function, bytes, side)) => {
-                let second = Second {
+                let second = FramelessFunction {
                     function,
                     bytes,
                     guards: side.guards,
@@ -148,7 +148,7 @@ pub fn compile_scaled(
                         shape: Arc::clone(shape),
                     },
                 };
-                let alone: Box<dyn Express> = Box::new(Alone::new(arena, second)?);
+                let alone: Box<dyn Express> = Box::new(FramelessMachine::new(arena, second)?);
                 Ok(alone)
             }
             Err(why) => {
@@ -161,12 +161,12 @@ pub fn compile_scaled(
 
 /// With a frame, or without one, where some scales of the inputs may be known.
 #[derive(Clone, Copy)]
-enum Manners<'a> {
+enum FunctionForm<'a> {
     Framed,
     Words(&'a Shape, &'a [Option<u16>]),
 }
 
-impl<'a> Manners<'a> {
+impl<'a> FunctionForm<'a> {
     fn shape(self) -> Option<&'a Shape> {
         match self {
             Self::Framed => None,
@@ -176,7 +176,7 @@ impl<'a> Manners<'a> {
 }
 
 /// A function without a frame that stands in a module.
-pub(crate) struct Second {
+pub(crate) struct FramelessFunction {
     function: FuncId,
     parts: frameless::Parts,
     guards: u32,
@@ -185,13 +185,13 @@ pub(crate) struct Second {
 
 /// The function without a frame; nothing where a run always comes to what it leaves, or where a guard of the other is to
 /// fail, which nobody would notice otherwise. No shape is given of long code: what is saved around the run is little of it.
-fn expressed(
+fn define_frameless(
     module: &mut JITModule,
     code: &Code,
     shape: Option<Arc<Shape>>,
     options: &Options,
     guards: u32,
-) -> Result<Option<Second>, NotCompiled> {
+) -> Result<Option<FramelessFunction>, NotCompiled> {
     let is_shown = options.fail_guard.is_none_or(|guard| guard >= guards);
     let Some(shape) = shape.filter(|_| is_shown) else {
         return Ok(None);
@@ -200,13 +200,19 @@ fn expressed(
         fail_guard: options.fail_guard.map(|guard| guard - guards),
         ..*options
     };
-    let apart = taken_apart(code, &options);
+    let apart = split_records(code, &options);
     let code = apart.as_ref().unwrap_or(code);
     if Plan::new(code, Some(&shape))?.always_leaves() {
         return Ok(None);
     }
-    let (function, bytes, side) = define(module, code, &options, Level::Good, Manners::Words(&shape, &[]))?;
-    Ok(Some(Second {
+    let (function, bytes, side) = define(
+        module,
+        code,
+        &options,
+        Level::Good,
+        FunctionForm::Words(&shape, &[]),
+    )?;
+    Ok(Some(FramelessFunction {
         function,
         bytes,
         guards: side.guards,
@@ -219,17 +225,17 @@ fn expressed(
 }
 
 /// The code without records that are made only to be taken apart, where there are any and it does not become too long.
-fn taken_apart(code: &Code, options: &Options) -> Option<Code> {
-    record_splitting::taken_apart(code).filter(|apart| apart.instructions.len() <= options.max_instructions)
+fn split_records(code: &Code, options: &Options) -> Option<Code> {
+    record_splitting::split_records(code).filter(|apart| apart.instructions.len() <= options.max_instructions)
 }
 
 /// What machine code is made of, in Cranelift's notation.
 pub fn clif(code: &Code) -> Result<String, NotCompiled> {
-    guarded(|| {
+    catch_panics(|| {
         let options = Options::default();
         let level = level(code, &options);
         let mut module = machine::module(level)?;
-        let made = built(&mut module, code, &options, level, Manners::Framed);
+        let made = build_function(&mut module, code, &options, level, FunctionForm::Framed);
         machine::release(module);
         made.map(|(_, context, _)| context.func.display().to_string())
     })
@@ -237,21 +243,21 @@ pub fn clif(code: &Code) -> Result<String, NotCompiled> {
 
 /// The machine code in the notation of an assembler.
 pub fn asm(code: &Code) -> Result<String, NotCompiled> {
-    guarded(|| assembled(code, level(code, &Options::default()), Manners::Framed))
+    catch_panics(|| assemble(code, level(code, &Options::default()), FunctionForm::Framed))
 }
 
 /// The same of the function without a frame.
 pub fn asm_without_frame(code: &Code, shape: &Shape) -> Result<String, NotCompiled> {
-    guarded(|| {
-        let apart = taken_apart(code, &Options::default());
+    catch_panics(|| {
+        let apart = split_records(code, &Options::default());
         let code = apart.as_ref().unwrap_or(code);
-        assembled(code, Level::Good, Manners::Words(shape, &[]))
+        assemble(code, Level::Good, FunctionForm::Words(shape, &[]))
     })
 }
 
-fn assembled(code: &Code, level: Level, manners: Manners<'_>) -> Result<String, NotCompiled> {
+fn assemble(code: &Code, level: Level, manners: FunctionForm<'_>) -> Result<String, NotCompiled> {
     let mut module = machine::module(level)?;
-    let made = built(&mut module, code, &Options::default(), level, manners);
+    let made = build_function(&mut module, code, &Options::default(), level, manners);
     machine::release(module);
     let (_, mut context, _) = made?;
     context.set_disasm(true);
@@ -267,7 +273,7 @@ fn level(code: &Code, options: &Options) -> Level {
     let mut all = code.instructions.iter().enumerate();
     let is_long = code.instructions.len() >= options.quick_from;
     let is_of_loop = |(at, one): (usize, &Instruction)| {
-        dataflow::takes_fuel(one) || dataflow::touched(code, one).jump.is_some_and(|to| to <= at)
+        dataflow::takes_fuel(one) || dataflow::accesses(code, one).jump.is_some_and(|to| to <= at)
     };
     if is_long && !all.any(is_of_loop) {
         Level::Quick
@@ -277,7 +283,7 @@ fn level(code: &Code, options: &Options) -> Level {
 }
 
 /// A compiler that panics has compiled nothing.
-fn guarded<T>(run: impl FnOnce() -> Result<T, NotCompiled>) -> Result<T, NotCompiled> {
+fn catch_panics<T>(run: impl FnOnce() -> Result<T, NotCompiled>) -> Result<T, NotCompiled> {
     let made = catch_unwind(AssertUnwindSafe(run));
     made.unwrap_or_else(|_| {
         Err(NotCompiled::new(
@@ -303,7 +309,7 @@ fn parts(code: &Code, side: Side) -> Parts {
     }
 }
 
-fn refuse_what_is_not_compiled(code: &Code, options: &Options) -> Result<(), NotCompiled> {
+fn check_supported(code: &Code, options: &Options) -> Result<(), NotCompiled> {
     let count = code.instructions.len();
     if count > options.max_instructions {
         return Err(NotCompiled::new(format!(
@@ -324,15 +330,15 @@ fn refuse_what_is_not_compiled(code: &Code, options: &Options) -> Result<(), Not
 }
 
 /// The function in Cranelift's form.
-fn built(
+fn build_function(
     module: &mut JITModule,
     code: &Code,
     options: &Options,
     level: Level,
-    manners: Manners<'_>,
+    manners: FunctionForm<'_>,
 ) -> Result<(FuncId, Context, Side), NotCompiled> {
     let shape = manners.shape();
-    refuse_what_is_not_compiled(code, options)?;
+    check_supported(code, options)?;
     let plan = Plan::new(code, shape)?;
     let pointer = module.target_config().pointer_type();
     let signature = |module: &JITModule, parameters: &[types::Type]| -> Signature {
@@ -381,7 +387,7 @@ fn built(
         decimal_multiply: module.declare_func_in_func(multiply, &mut context.func),
         decimal_compare: module.declare_func_in_func(compare, &mut context.func),
     };
-    let called = Called {
+    let called = FramelessFunctions {
         call: module.declare_func_in_func(call, &mut context.func),
         find: module.declare_func_in_func(find, &mut context.func),
         length: module.declare_func_in_func(length, &mut context.func),
@@ -392,13 +398,13 @@ fn built(
         &plan,
         builder,
         functions,
-        Manner {
+        LowerOptions {
             fail_guard: options.fail_guard,
             level,
             without_frame: shape.map(|shape| (shape, called)),
             scales: match manners {
-                Manners::Framed => &[],
-                Manners::Words(_, scales) => scales,
+                FunctionForm::Framed => &[],
+                FunctionForm::Words(_, scales) => scales,
             },
         },
         module.target_config(),
@@ -412,9 +418,9 @@ fn define(
     code: &Code,
     options: &Options,
     level: Level,
-    manners: Manners<'_>,
+    manners: FunctionForm<'_>,
 ) -> Result<(FuncId, usize, Side), NotCompiled> {
-    let (function, mut context, side) = built(module, code, options, level, manners)?;
+    let (function, mut context, side) = build_function(module, code, options, level, manners)?;
     let defined = module.define_function(function, &mut context);
     defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error:?}")))?;
     let bytes = context.compiled_code().map_or(0, |code| code.code_buffer().len());

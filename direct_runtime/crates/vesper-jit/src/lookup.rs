@@ -18,14 +18,14 @@ pub(crate) struct Lookup {
 }
 
 /// Larger constants are searched as sets are.
-const MOST: usize = 64;
+const MAX_TEXTS: usize = 64;
 /// A table has at most so many places for each text.
-const ROOM: usize = 16;
+const MAX_PLACES_PER_TEXT: usize = 16;
 const FACTORS: [usize; 8] = [1, 3, 5, 7, 11, 13, 17, 31];
 
 /// The bytes of a text of up to eight as one number, which no other text of the same length has.
 #[inline]
-pub(crate) fn packed(text: &[u8]) -> Option<u64> {
+pub(crate) fn pack(text: &[u8]) -> Option<u64> {
     if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
         // They overlap, and together they are the whole.
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
@@ -40,7 +40,7 @@ pub(crate) fn packed(text: &[u8]) -> Option<u64> {
 
 /// Texts of up to eight bytes, each by its number.
 #[derive(Clone, Debug)]
-pub(crate) struct Short {
+pub(crate) struct ShortTexts {
     /// The number, the length and the place of each text; where there is none a length that none has.
     table: Vec<(u64, usize, u32)>,
     /// What keeps the texts apart in the upper bits of a product,
@@ -54,25 +54,31 @@ fn factor(number: u64) -> u64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d) | 1
 }
 
-impl Short {
+impl ShortTexts {
     /// A table for these texts; nothing where one is long, there are many, or none keeps them apart.
     pub(crate) fn new(keys: &Set) -> Option<Self> {
         let Set::Text(texts) = keys else {
             return None;
         };
-        if texts.is_empty() || texts.len() > MOST {
+        if texts.is_empty() || texts.len() > MAX_TEXTS {
             return None;
         }
-        let numbers: Option<Vec<u64>> = texts.iter().map(|text| packed(text.as_bytes())).collect();
+        let numbers: Option<Vec<u64>> = texts.iter().map(|text| pack(text.as_bytes())).collect();
         let numbers = numbers?;
         let size = (texts.len() * 4).next_power_of_two();
         let below = u64::BITS - size.ilog2();
         (1..=64)
             .map(factor)
-            .find_map(|factor| Self::by(texts, &numbers, size, factor, below))
+            .find_map(|factor| Self::with_factor(texts, &numbers, size, factor, below))
     }
 
-    fn by(texts: &[Arc<str>], numbers: &[u64], size: usize, factor: u64, below: u32) -> Option<Self> {
+    fn with_factor(
+        texts: &[Arc<str>],
+        numbers: &[u64],
+        size: usize,
+        factor: u64,
+        below: u32,
+    ) -> Option<Self> {
         let mut short = Self {
             table: vec![(0, usize::MAX, 0); size],
             factor,
@@ -96,7 +102,7 @@ impl Short {
     /// The place of a text among all.
     #[inline]
     pub(crate) fn find(&self, text: &str) -> Option<usize> {
-        let number = packed(text.as_bytes())?;
+        let number = pack(text.as_bytes())?;
         let (known, length, place) = *self.table.get(self.at(number))?;
         let is_it = known == number && length == text.len();
         is_it.then_some(place as usize)
@@ -119,12 +125,12 @@ impl Lookup {
         let Set::Text(texts) = keys else {
             return None;
         };
-        if texts.is_empty() || texts.len() > MOST {
+        if texts.is_empty() || texts.len() > MAX_TEXTS {
             return None;
         }
         let least = texts.len().next_power_of_two() * 2;
         let sizes = std::iter::successors(Some(least), |size| Some(size * 2));
-        let sizes = sizes.take_while(|size| *size <= texts.len().next_power_of_two() * ROOM);
+        let sizes = sizes.take_while(|size| *size <= texts.len().next_power_of_two() * MAX_PLACES_PER_TEXT);
         for size in sizes {
             for first in FACTORS {
                 for last in FACTORS {
@@ -189,7 +195,7 @@ mod tests {
     #[test]
     fn short_texts_are_found_at_their_places_and_nothing_else_is() {
         let known = texts(&["", "a", "ab", "abc", "abcd", "abcdefgh", "NG", "straße", "日本"]);
-        let short = Short::new(&known).unwrap();
+        let short = ShortTexts::new(&known).unwrap();
         for (place, text) in known.iter().enumerate() {
             let vesper_ir::Value::Text(text) = text else {
                 continue;
@@ -212,7 +218,7 @@ mod tests {
             assert_eq!(short.find(other), None, "{other:?}");
         }
         // Their numbers are the same, and only their lengths differ.
-        assert!(Short::new(&texts(&["a", "aaa"])).is_none());
+        assert!(ShortTexts::new(&texts(&["a", "aaa"])).is_none());
     }
 
     #[test]
@@ -220,7 +226,7 @@ mod tests {
         let all: Vec<String> = (0..64).map(|number| format!("k{number}")).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         let known = texts(&all);
-        if let Some(short) = Short::new(&known) {
+        if let Some(short) = ShortTexts::new(&known) {
             for (place, text) in known.iter().enumerate() {
                 let vesper_ir::Value::Text(text) = text else {
                     continue;
@@ -228,8 +234,8 @@ mod tests {
                 assert_eq!(short.find(&text), Some(place), "{text}");
             }
         }
-        assert!(Short::new(&texts(&["ninebytes"])).is_none());
-        assert!(Short::new(&texts(&[])).is_none());
+        assert!(ShortTexts::new(&texts(&["ninebytes"])).is_none());
+        assert!(ShortTexts::new(&texts(&[])).is_none());
     }
 
     #[test]

@@ -9,9 +9,9 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, default_libcall_names};
 use vesper_interp::words::{Block, Ended, Express, Shape, Words};
 
+use crate::FramelessFunction;
 use crate::NotCompiled;
-use crate::Second;
-use crate::frameless::{self, Expressed, call_at, find_at, length_of};
+use crate::frameless::{self, FramelessCode, call_at, find_at, length_of};
 use crate::routines::{decimal_add, decimal_compare, decimal_multiply, decimal_subtract};
 use crate::runtime::{Context, refill, step_at};
 
@@ -109,17 +109,17 @@ impl Machine {
     pub(crate) fn new(
         module: JITModule,
         function: FuncId,
-        second: Option<Second>,
+        second: Option<FramelessFunction>,
         size: usize,
-    ) -> Result<(Self, Option<Expressed>), NotCompiled> {
-        let module = finalised(module)?;
+    ) -> Result<(Self, Option<FramelessCode>), NotCompiled> {
+        let module = finalise(module)?;
         let code = module.get_finalized_function(function);
         #[expect(unsafe_code, reason = "the one way to call machine code")]
         // SAFETY: the function was declared with this signature in `lower`, its definition is final, and its memory is
         // freed with `self`, which is borrowed while it runs.
         let code = unsafe { std::mem::transmute::<*const u8, Code>(code) };
         // `Compiled` has both, lends the second out no longer than itself, and drops it first.
-        let second = second.map(|second| expressed(&module, second));
+        let second = second.map(|second| frameless_code(&module, second));
         let machine = Self {
             code,
             memory: Memory::new(module, size),
@@ -139,7 +139,7 @@ impl Machine {
 }
 
 /// Makes the memory of a module executable, which the system may refuse.
-fn finalised(mut module: JITModule) -> Result<JITModule, NotCompiled> {
+fn finalise(mut module: JITModule) -> Result<JITModule, NotCompiled> {
     match module.finalize_definitions() {
         Ok(()) => Ok(module),
         Err(error) => {
@@ -152,13 +152,13 @@ fn finalised(mut module: JITModule) -> Result<JITModule, NotCompiled> {
 }
 
 /// The function without a frame of a module whose memory is executable. It may be called for as long as that lives.
-fn expressed(module: &JITModule, second: Second) -> Expressed {
+fn frameless_code(module: &JITModule, second: FramelessFunction) -> FramelessCode {
     let code = module.get_finalized_function(second.function);
     #[expect(unsafe_code, reason = "the one way to call machine code")]
     // SAFETY: the function was declared with this signature in `lower` and its definition is final. Who has it has the
     // memory too, lends it out no longer than that, and drops it first.
     let code = unsafe { std::mem::transmute::<*const u8, frameless::Code>(code) };
-    Expressed {
+    FramelessCode {
         code,
         parts: second.parts,
     }
@@ -166,24 +166,24 @@ fn expressed(module: &JITModule, second: Second) -> Expressed {
 
 /// A function without a frame that stands in memory of its own.
 #[derive(Debug)]
-pub(crate) struct Alone {
+pub(crate) struct FramelessMachine {
     /// Before the memory: it has a pointer into it.
-    express: Expressed,
+    express: FramelessCode,
     memory: Memory,
 }
 
-impl Alone {
-    pub(crate) fn new(module: JITModule, second: Second) -> Result<Self, NotCompiled> {
+impl FramelessMachine {
+    pub(crate) fn new(module: JITModule, second: FramelessFunction) -> Result<Self, NotCompiled> {
         let size = second.bytes;
-        let module = finalised(module)?;
+        let module = finalise(module)?;
         Ok(Self {
-            express: expressed(&module, second),
+            express: frameless_code(&module, second),
             memory: Memory::new(module, size),
         })
     }
 }
 
-impl Express for Alone {
+impl Express for FramelessMachine {
     fn shape(&self) -> &Arc<Shape> {
         self.express.shape()
     }
@@ -230,7 +230,7 @@ impl Drop for Memory {
 /// Gives the memory of a module back.
 #[expect(unsafe_code, reason = "a module that is dropped keeps its memory for ever")]
 pub(crate) fn release(module: JITModule) {
-    // SAFETY: only `Machine` and `Alone` have a pointer into it, and they are either not made yet or being dropped: no code
+    // SAFETY: only `Machine` and `FramelessMachine` have a pointer into it, and they are either not made yet or being dropped: no code
     // of it runs, because whoever runs it borrows one of them.
     unsafe { module.free_memory() };
 }

@@ -6,13 +6,13 @@ use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_interp::words::Shape;
 
 use crate::NotCompiled;
-use crate::dataflow::{Places, Touched, all_touched, needed, of, of_loop, places};
+use crate::dataflow::{Accesses, Places, all_accesses, loop_place, needed, places, register_place};
 use crate::kinds::{Kind, inline};
 
 mod frameless;
 mod scales;
 
-pub(crate) use frameless::{asked, word_of};
+pub(crate) use frameless::{function_call, word_of};
 pub(crate) use scales::{Known, of_function, scales};
 
 /// Where a value stands.
@@ -115,7 +115,7 @@ const LOOK_AHEAD: usize = 256;
 pub(crate) struct Plan {
     pub(crate) how: Vec<How>,
     /// What each instruction touches. It is asked for many times.
-    pub(crate) touched: Vec<Touched>,
+    pub(crate) touched: Vec<Accesses>,
     pub(crate) needed: Vec<Places>,
     /// Where each block begins that compiled code may come to, and where values stand there.
     pub(crate) blocks: BTreeMap<usize, State>,
@@ -128,7 +128,7 @@ pub(crate) struct Plan {
     /// What is gathered of the items of a loop, by the instructions that start it, go on in it and read fields.
     pub(crate) rows: BTreeMap<usize, Rows>,
     /// How many units of fuel a run may spend from its first range on, whatever it is given; for code without a frame.
-    pub(crate) most_units: Option<u64>,
+    pub(crate) max_units: Option<u64>,
 }
 
 /// The fields of the items of one loop that are computed with. They are gathered for all items when the loop starts.
@@ -143,7 +143,7 @@ pub(crate) struct Rows {
 impl Plan {
     /// With a shape, for code without a frame: what has no form in machine registers is left.
     pub(crate) fn new(code: &Code, shape: Option<&Shape>) -> Result<Self, NotCompiled> {
-        let touched = all_touched(code);
+        let touched = all_accesses(code);
         let rows = shape.map_or_else(|| rows(code, &touched), |shape| frameless::rows(code, shape));
         let all = code.instructions.iter().enumerate();
         let how: Vec<How> = all
@@ -164,12 +164,12 @@ impl Plan {
             entries: entries(code),
             loads: Vec::new(),
             rows,
-            most_units: None,
+            max_units: None,
         };
-        plan.most_units = shape.and_then(|_| frameless::most_units(code, &plan));
+        plan.max_units = shape.and_then(|_| frameless::max_units(code, &plan));
         plan.loads = match shape {
             Some(shape) => frameless::loads(shape),
-            None => plan.wanted_at_the_start(code),
+            None => plan.entry_loads(code),
         };
         let mut first = State::new(places(code));
         for (place, kind) in &plan.loads {
@@ -256,13 +256,13 @@ impl Plan {
     }
 
     /// The inputs (and words of the path) that the code computes with.
-    fn wanted_at_the_start(&self, code: &Code) -> Vec<(usize, Kind)> {
+    fn entry_loads(&self, code: &Code) -> Vec<(usize, Kind)> {
         let Some(needed) = self.needed.first() else {
             return Vec::new();
         };
         let all = (0..code.registers).filter(|place| needed.has(*place));
         all.filter_map(|place| {
-            let kind = wanted(code, &self.touched, 0, place, usize::MAX, 0)?;
+            let kind = first_kind_used(code, &self.touched, 0, place, usize::MAX, 0)?;
             Some((place, kind))
         })
         .collect()
@@ -334,14 +334,14 @@ fn entries(code: &Code) -> Vec<usize> {
 }
 
 /// All jumps: from where, and to where.
-fn jumps(all: &[Touched]) -> Vec<(usize, usize)> {
+fn jumps(all: &[Accesses]) -> Vec<(usize, usize)> {
     let all = all.iter().enumerate();
     all.filter_map(|(at, touched)| touched.jump.map(|to| (at, to)))
         .collect()
 }
 
 /// Where blocks begin.
-fn starts(code: &Code, all: &[Touched]) -> BTreeSet<usize> {
+fn starts(code: &Code, all: &[Accesses]) -> BTreeSet<usize> {
     let mut starts: BTreeSet<usize> = entries(code).into_iter().collect();
     for (at, touched) in all.iter().enumerate() {
         if let Some(to) = touched.jump {
@@ -368,7 +368,7 @@ fn uses(code: &Code, operands: &[Operand], kind: Kind) -> Option<Vec<(usize, Kin
     let mut uses = Vec::with_capacity(operands.len());
     for operand in operands {
         match operand.as_register() {
-            Some(register) => uses.push((of(register), kind)),
+            Some(register) => uses.push((register_place(register), kind)),
             None if constant(code, *operand) == Some(kind) => {}
             None => return None,
         }
@@ -377,7 +377,7 @@ fn uses(code: &Code, operands: &[Operand], kind: Kind) -> Option<Vec<(usize, Kin
 }
 
 #[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `touched`")]
-fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
+fn how(code: &Code, all: &[Accesses], at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
     let Some(touched) = all.get(at) else {
         return How::Leave;
     };
@@ -389,7 +389,7 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
         let gives = touched
             .writes
             .iter()
-            .map(|place| (*place, wanted(code, all, at + 1, *place, LOOK_AHEAD, 0)));
+            .map(|place| (*place, first_kind_used(code, all, at + 1, *place, LOOK_AHEAD, 0)));
         let gives: Vec<_> = gives.collect();
         // Only one thing is taken.
         let taken = gives.iter().filter(|(_, kind)| kind.is_some()).count();
@@ -406,16 +406,16 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
     let quick = match *instruction {
         Instruction::Call { op, out, args, .. } => inline(op).and_then(|(_, kind, result)| {
             let [first, second, ..] = args;
-            in_machine_code(&[first, second], kind, vec![(of(out), result)])
+            in_machine_code(&[first, second], kind, vec![(register_place(out), result)])
         }),
         Instruction::Move { out, from } => match from.as_register() {
             Some(from) => Some(How::Move {
-                out: of(out),
-                from: of(from),
+                out: register_place(out),
+                from: register_place(from),
             }),
             None => constant(code, from).map(|kind| How::Inline {
                 uses: Vec::new(),
-                gives: vec![(of(out), kind)],
+                gives: vec![(register_place(out), kind)],
             }),
         },
         Instruction::Jump { .. } | Instruction::Spend => Some(How::Inline {
@@ -433,43 +433,46 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
         } => inline(op).and_then(|(_, kind, _)| in_machine_code(&[first, second], kind, Vec::new())),
         Instruction::LoopRange { slot, .. } => Some(How::Step {
             reads: touched.reads.clone(),
-            gives: vec![(of_loop(code, slot), Some(Kind::Range))],
+            gives: vec![(loop_place(code, slot), Some(Kind::Range))],
             direct: false,
         }),
         Instruction::LoopStart { slot, .. } if rows.is_some() => Some(How::Step {
             reads: touched.reads.clone(),
-            gives: vec![(of_loop(code, slot), Some(Kind::Items))],
+            gives: vec![(loop_place(code, slot), Some(Kind::Items))],
             direct: false,
         }),
         Instruction::LoopAdvance { slot, .. } if rows.is_some() => Some(How::Inline {
-            uses: vec![(of_loop(code, slot), Kind::Items)],
-            gives: vec![(of_loop(code, slot), Kind::Items)],
+            uses: vec![(loop_place(code, slot), Kind::Items)],
+            gives: vec![(loop_place(code, slot), Kind::Items)],
         }),
         Instruction::LoopField { slot, out, .. } if rows.is_some() => {
-            wanted(code, all, at + 1, of(out), LOOK_AHEAD, 0).map(|kind| How::Inline {
-                uses: vec![(of_loop(code, slot), Kind::Items)],
-                gives: vec![(of(out), kind)],
+            first_kind_used(code, all, at + 1, register_place(out), LOOK_AHEAD, 0).map(|kind| How::Inline {
+                uses: vec![(loop_place(code, slot), Kind::Items)],
+                gives: vec![(register_place(out), kind)],
             })
         }
         Instruction::LoopNext { slot, item, .. } if goes_through_range(code, at) => Some(How::Inline {
-            uses: vec![(of_loop(code, slot), Kind::Range)],
-            gives: vec![(of(item), Kind::Integer), (of_loop(code, slot), Kind::Range)],
+            uses: vec![(loop_place(code, slot), Kind::Range)],
+            gives: vec![
+                (register_place(item), Kind::Integer),
+                (loop_place(code, slot), Kind::Range),
+            ],
         }),
         Instruction::LoopBegan { slot, out } if goes_through_range(code, at) => Some(How::Inline {
-            uses: vec![(of_loop(code, slot), Kind::Range)],
-            gives: vec![(of(out), Kind::Integer)],
+            uses: vec![(loop_place(code, slot), Kind::Range)],
+            gives: vec![(register_place(out), Kind::Integer)],
         }),
         Instruction::LoopLimit { count, .. } => Some(How::Inline {
-            uses: vec![(of(count), Kind::Integer)],
+            uses: vec![(register_place(count), Kind::Integer)],
             gives: Vec::new(),
         }),
         Instruction::LoopRound { count } => Some(How::Inline {
-            uses: vec![(of(count), Kind::Integer)],
-            gives: vec![(of(count), Kind::Integer)],
+            uses: vec![(register_place(count), Kind::Integer)],
+            gives: vec![(register_place(count), Kind::Integer)],
         }),
         Instruction::Note { word, .. } => Some(How::Inline {
-            uses: vec![(of(word), Kind::Integer)],
-            gives: vec![(of(word), Kind::Integer)],
+            uses: vec![(register_place(word), Kind::Integer)],
+            gives: vec![(register_place(word), Kind::Integer)],
         }),
         Instruction::Fail { .. }
         | Instruction::Request { .. }
@@ -485,7 +488,7 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
             match known {
                 Some(kind) => How::Step {
                     reads: touched.reads.clone(),
-                    gives: vec![(of(out), Some(kind))],
+                    gives: vec![(register_place(out), Some(kind))],
                     direct: true,
                 },
                 None => by_step(true),
@@ -517,7 +520,7 @@ fn goes_through_range(code: &Code, at: usize) -> bool {
 }
 
 /// What is gathered for loops that read nothing of their items but fields.
-fn rows(code: &Code, all: &[Touched]) -> BTreeMap<usize, Rows> {
+fn rows(code: &Code, all: &[Accesses]) -> BTreeMap<usize, Rows> {
     let mut found = BTreeMap::new();
     for (start, instruction) in code.instructions.iter().enumerate() {
         let Instruction::LoopStart { slot, .. } = *instruction else {
@@ -550,7 +553,8 @@ fn rows(code: &Code, all: &[Touched]) -> BTreeMap<usize, Rows> {
                     out,
                     place,
                 } if other == slot => {
-                    if let Some(kind) = wanted(code, all, at + 1, of(out), LOOK_AHEAD, 0) {
+                    if let Some(kind) = first_kind_used(code, all, at + 1, register_place(out), LOOK_AHEAD, 0)
+                    {
                         members.push(at);
                         rows.add(place, kind);
                     }
@@ -583,9 +587,9 @@ impl Rows {
 }
 
 /// As which kind a value is first computed with, from an instruction on; nothing where it is wanted in the frame.
-fn wanted(
+fn first_kind_used(
     code: &Code,
-    all: &[Touched],
+    all: &[Accesses],
     from: usize,
     place: usize,
     limit: usize,
@@ -603,8 +607,10 @@ fn wanted(
                     return Some(kind);
                 }
                 match *instruction {
-                    Instruction::Move { out, .. } if depth < 4 && of(out) != place => {
-                        if let Some(kind) = wanted(code, all, at + 1, of(out), LOOK_AHEAD, depth + 1) {
+                    Instruction::Move { out, .. } if depth < 4 && register_place(out) != place => {
+                        if let Some(kind) =
+                            first_kind_used(code, all, at + 1, register_place(out), LOOK_AHEAD, depth + 1)
+                        {
                             return Some(kind);
                         }
                     }
@@ -633,7 +639,7 @@ fn used_as(code: &Code, instruction: &Instruction, place: usize) -> Option<Kind>
     let is = |operand: &Operand| {
         operand
             .as_register()
-            .is_some_and(|register| of(register) == place)
+            .is_some_and(|register| register_place(register) == place)
     };
     let all_are = |operands: &[Operand], kind: Kind| {
         (operands.iter().any(is) && uses(code, operands, kind).is_some()).then_some(kind)

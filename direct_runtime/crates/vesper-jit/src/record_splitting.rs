@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vesper_interp::code::{Code, Instruction, Operand, OperandList, Register};
 
-use crate::dataflow::{Touched, all_touched, of};
+use crate::dataflow::{Accesses, all_accesses, register_place};
 
 /// The code with no record that only its fields are read of; nothing where there is none. It is for machine code that never
 /// goes on in the interpreter: there, nobody misses the record, and instructions have other numbers.
-pub(crate) fn taken_apart(code: &Code) -> Option<Code> {
-    let touched = all_touched(code);
+pub(crate) fn split_records(code: &Code) -> Option<Code> {
+    let touched = all_accesses(code);
     let mut registers = code.registers;
     // What is done otherwise, and the first of the registers that the fields stand in.
     let mut others: BTreeMap<usize, usize> = BTreeMap::new();
@@ -35,7 +35,7 @@ pub(crate) fn taken_apart(code: &Code) -> Option<Code> {
         places.push(u32::try_from(made.len()).ok()?);
         match (*instruction, others.get(&at)) {
             (Instruction::Record { fields, .. }, Some(first)) => {
-                for (out, from) in (*first..).zip(listed(code, fields)) {
+                for (out, from) in (*first..).zip(operands_of(code, fields)) {
                     let out = Register(u32::try_from(out).ok()?);
                     made.push(Instruction::Move { out, from: *from });
                 }
@@ -64,7 +64,7 @@ fn records(code: &Code) -> BTreeMap<usize, Vec<usize>> {
     let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (at, instruction) in code.instructions.iter().enumerate() {
         if let Instruction::Record { out, .. } = instruction {
-            found.entry(of(*out)).or_default().push(at);
+            found.entry(register_place(*out)).or_default().push(at);
         }
     }
     found
@@ -77,7 +77,7 @@ fn fields_of(code: &Code, at: usize) -> Option<OperandList> {
     }
 }
 
-fn listed(code: &Code, list: OperandList) -> &[Operand] {
+fn operands_of(code: &Code, list: OperandList) -> &[Operand] {
     let start = list.start as usize;
     let operands = code.operands.get(start..start + list.length as usize);
     operands.unwrap_or_default()
@@ -87,7 +87,7 @@ fn listed(code: &Code, list: OperandList) -> &[Operand] {
 /// these ever finds anything else there.
 fn read_by_field(
     code: &Code,
-    touched: &[Touched],
+    touched: &[Accesses],
     register: usize,
     made: &[usize],
 ) -> (BTreeSet<usize>, BTreeSet<usize>) {
@@ -100,7 +100,7 @@ fn read_by_field(
         .collect();
     let is_field = |at: &usize| {
         matches!(code.instructions.get(*at), Some(Instruction::Field { of: from, .. })
-            if from.as_register().is_some_and(|from| of(from) == register))
+            if from.as_register().is_some_and(|from| register_place(from) == register))
     };
     let mut good: BTreeSet<usize> = made.iter().copied().collect();
     loop {
@@ -121,7 +121,7 @@ fn read_by_field(
 
 /// The instructions that read what stands in a register from an instruction on; the one behind the last is the end, which
 /// reads what is given back.
-fn readers(code: &Code, touched: &[Touched], register: usize, from: usize) -> BTreeSet<usize> {
+fn readers(code: &Code, touched: &[Accesses], register: usize, from: usize) -> BTreeSet<usize> {
     let (mut seen, mut found, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![from]);
     while let Some(at) = open.pop() {
         if !seen.insert(at) {
@@ -131,7 +131,7 @@ fn readers(code: &Code, touched: &[Touched], register: usize, from: usize) -> BT
             let returned = code.returns.iter().filter_map(|operand| operand.as_register());
             if returned
                 .chain(code.errors.iter().copied())
-                .any(|each| of(each) == register)
+                .any(|each| register_place(each) == register)
             {
                 found.insert(at);
             }

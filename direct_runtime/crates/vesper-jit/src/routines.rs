@@ -42,7 +42,7 @@ pub(crate) struct Work {
 
 impl Work {
     /// Nothing where a number is too large.
-    pub(crate) fn packed(self) -> Option<u64> {
+    pub(crate) fn pack(self) -> Option<u64> {
         let Self {
             left,
             right,
@@ -55,7 +55,7 @@ impl Work {
         })
     }
 
-    fn unpacked(word: u64) -> Self {
+    fn unpack(word: u64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "the low 16 bits are what is asked for"
@@ -71,7 +71,7 @@ impl Work {
 }
 
 /// The coefficient at so many places more; nothing where it does not fit.
-fn raised(coefficient: i64, places: i64) -> Option<i64> {
+fn raise_scale(coefficient: i64, places: i64) -> Option<i64> {
     if coefficient == 0 {
         return Some(0);
     }
@@ -80,29 +80,33 @@ fn raised(coefficient: i64, places: i64) -> Option<i64> {
 }
 
 /// The coefficients of two decimals at the larger of their scales, and that scale.
-fn aligned(left: Small, right: Small) -> Option<(i64, i64, i64)> {
+fn align(left: Small, right: Small) -> Option<(i64, i64, i64)> {
     // Scales are at most a thousand.
     let apart = left.scale.wrapping_sub(right.scale);
     let (first, second, scale) = match apart {
         0 => (left.coefficient, right.coefficient, left.scale),
         ..0 => (
-            raised(left.coefficient, apart.wrapping_neg())?,
+            raise_scale(left.coefficient, apart.wrapping_neg())?,
             right.coefficient,
             right.scale,
         ),
-        _ => (left.coefficient, raised(right.coefficient, apart)?, left.scale),
+        _ => (
+            left.coefficient,
+            raise_scale(right.coefficient, apart)?,
+            left.scale,
+        ),
     };
     Some((first, second, scale))
 }
 
 fn sum(left: Small, right: Small) -> Option<Small> {
-    let (left, right, scale) = aligned(left, right)?;
+    let (left, right, scale) = align(left, right)?;
     let coefficient = left.checked_add(right)?;
     Some(Small { coefficient, scale })
 }
 
 fn difference(left: Small, right: Small) -> Option<Small> {
-    let (left, right, scale) = aligned(left, right)?;
+    let (left, right, scale) = align(left, right)?;
     let coefficient = left.checked_sub(right)?;
     Some(Small { coefficient, scale })
 }
@@ -120,11 +124,11 @@ fn order(left: Small, right: Small) -> Ordering {
     // What does not fit is further from zero than anything that does.
     match apart {
         0 => left.cmp(&right),
-        ..0 => match raised(left, apart.wrapping_neg()) {
+        ..0 => match raise_scale(left, apart.wrapping_neg()) {
             Some(left) => left.cmp(&right),
             None => left.cmp(&0),
         },
-        _ => match raised(right, apart) {
+        _ => match raise_scale(right, apart) {
             Some(right) => left.cmp(&right),
             None => 0.cmp(&right),
         },
@@ -143,14 +147,18 @@ fn read(slots: &[u64], at: usize) -> Option<Small> {
 
 /// Does an operation in the slots. What does not fit is left to the interpreter, before the operation.
 #[inline]
-fn done(context: &mut Context<'_>, work: u64, operation: impl Fn(Small, Small) -> Option<Small>) -> i64 {
-    let work = Work::unpacked(work);
+fn run_operation(
+    context: &mut Context<'_>,
+    work: u64,
+    operation: impl Fn(Small, Small) -> Option<Small>,
+) -> i64 {
+    let work = Work::unpack(work);
     let slots = context.all_slots();
     let (Some(left), Some(right)) = (read(slots, work.left), read(slots, work.right)) else {
-        return context.failed(NO_SLOT);
+        return context.fail(NO_SLOT);
     };
     let Some(result) = operation(left, right) else {
-        return context.refused(work.exit);
+        return context.refuse(work.exit);
     };
     match slots.get_mut(work.to..work.to + 2) {
         Some([coefficient, scale]) => {
@@ -158,33 +166,33 @@ fn done(context: &mut Context<'_>, work: u64, operation: impl Fn(Small, Small) -
             *scale = result.scale.cast_unsigned();
             answer::DONE
         }
-        _ => context.failed(NO_SLOT),
+        _ => context.fail(NO_SLOT),
     }
 }
 
-/// Called by compiled code: the sum of two decimals.
+/// FramelessFunctions by compiled code: the sum of two decimals.
 pub(crate) extern "C" fn decimal_add(context: &mut Context<'_>, work: u64) -> i64 {
-    done(context, work, sum)
+    run_operation(context, work, sum)
 }
 
-/// Called by compiled code: the difference of two decimals.
+/// FramelessFunctions by compiled code: the difference of two decimals.
 pub(crate) extern "C" fn decimal_subtract(context: &mut Context<'_>, work: u64) -> i64 {
-    done(context, work, difference)
+    run_operation(context, work, difference)
 }
 
-/// Called by compiled code: the product of two decimals.
+/// FramelessFunctions by compiled code: the product of two decimals.
 pub(crate) extern "C" fn decimal_multiply(context: &mut Context<'_>, work: u64) -> i64 {
-    done(context, work, product)
+    run_operation(context, work, product)
 }
 
-/// Called by compiled code. Less than, equal to or greater than zero as the left decimal is less than, equal to or
+/// FramelessFunctions by compiled code. Less than, equal to or greater than zero as the left decimal is less than, equal to or
 /// greater than the right one.
 pub(crate) extern "C" fn decimal_compare(context: &mut Context<'_>, work: u64) -> i64 {
-    let work = Work::unpacked(work);
+    let work = Work::unpack(work);
     let slots = context.all_slots();
     match (read(slots, work.left), read(slots, work.right)) {
         (Some(left), Some(right)) => i64::from(order(left, right) as i8),
-        _ => context.failed(NO_SLOT),
+        _ => context.fail(NO_SLOT),
     }
 }
 
@@ -198,14 +206,14 @@ mod tests {
     fn work_in_one_word_is_what_it_was() {
         let most = usize::from(u16::MAX);
         let (left, right, to, exit) = (1, most, 3, 500);
-        let work = Work::unpacked(
+        let work = Work::unpack(
             Work {
                 left,
                 right,
                 to,
                 exit,
             }
-            .packed()
+            .pack()
             .unwrap(),
         );
         assert_eq!(
@@ -223,7 +231,7 @@ mod tests {
                     to,
                     exit
                 }
-                .packed(),
+                .pack(),
                 None,
                 "{parts:?}"
             );

@@ -2,20 +2,20 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use vesper_interp::code::{Instruction, Stepped, Tables, called, field, step};
+use vesper_interp::code::{Instruction, StepResult, Tables, call_value, read_field, step};
 use vesper_interp::native::Native;
 use vesper_interp::words::Express;
 use vesper_interp::{Fault, Frame, Meter};
 use vesper_ir::Value;
 
-use crate::frameless::Expressed;
+use crate::frameless::FramelessCode;
 use crate::kinds::{Bits, Kind, range_bits, write_position, write_range};
 use crate::machine::Machine;
 use crate::plan::Rows;
 
 /// A place and where its bits stand in the slots.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SlotBinding {
     pub(crate) place: usize,
     pub(crate) kind: Kind,
     pub(crate) slot: usize,
@@ -25,16 +25,16 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(crate) struct Exit {
     pub(crate) next: usize,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<SlotBinding>,
 }
 
 /// What compiled code leaves to a function: first the frame gets what it does not have, then the instruction is done on
 /// it, then what is computed with is taken into the slots.
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<SlotBinding>,
     pub(crate) instruction: Option<Instruction>,
-    pub(crate) load: Option<Kept>,
+    pub(crate) load: Option<SlotBinding>,
     /// What is loaded is read where it stands, and the instruction not done: its result is never in the frame.
     pub(crate) direct: bool,
     /// The instruction before a call that reads a field for it alone, and is not done.
@@ -49,7 +49,7 @@ pub(crate) struct Site {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) next: usize,
-    pub(crate) loads: Vec<Kept>,
+    pub(crate) loads: Vec<SlotBinding>,
 }
 
 /// The parts that do not change while code runs.
@@ -93,14 +93,14 @@ impl Context<'_> {
 
     /// Nothing was done: code of the quick level is to be left at this exit.
     #[cold]
-    pub(crate) fn refused(&mut self, exit: usize) -> i64 {
+    pub(crate) fn refuse(&mut self, exit: usize) -> i64 {
         self.exit = Some(exit);
         answer::BEFORE
     }
 
     /// The engine is wrong, whatever else happens in this run.
     #[cold]
-    pub(crate) fn failed(&mut self, fault: Fault) -> i64 {
+    pub(crate) fn fail(&mut self, fault: Fault) -> i64 {
         self.fault = Some(fault);
         answer::FAULT
     }
@@ -132,7 +132,7 @@ const NOT_A_VALUE: Fault = "compiled code left bits that are no value";
 #[derive(Debug)]
 pub(crate) struct Compiled {
     /// Before the machine: it has a pointer into its memory.
-    pub(crate) express: Option<Expressed>,
+    pub(crate) express: Option<FramelessCode>,
     pub(crate) machine: Machine,
     pub(crate) parts: Parts,
 }
@@ -209,7 +209,7 @@ fn bits_at(slots: &[u64], at: usize) -> Result<Bits, Fault> {
     Ok(bits)
 }
 
-fn put(slots: &mut [u64], kept: Kept, bits: Bits) -> Result<(), Fault> {
+fn put(slots: &mut [u64], kept: SlotBinding, bits: Bits) -> Result<(), Fault> {
     let place = slots
         .get_mut(kept.slot..kept.slot + kept.kind.width())
         .ok_or(NO_SLOT)?;
@@ -221,7 +221,7 @@ fn put(slots: &mut [u64], kept: Kept, bits: Bits) -> Result<(), Fault> {
 
 /// Takes a value of the frame into its slots; false where it has no form there.
 #[inline]
-fn load(parts: &Parts, frame: &Frame, slots: &mut [u64], kept: Kept) -> Result<bool, Fault> {
+fn load(parts: &Parts, frame: &Frame, slots: &mut [u64], kept: SlotBinding) -> Result<bool, Fault> {
     let bits = match kept.kind {
         Kind::Range => range_bits(frame, kept.place.saturating_sub(parts.registers)),
         kind => frame.register(kept.place).and_then(|value| kind.bits(value)),
@@ -235,7 +235,7 @@ fn load(parts: &Parts, frame: &Frame, slots: &mut [u64], kept: Kept) -> Result<b
 
 /// Gives the frame what it does not have.
 #[inline]
-fn write_back(parts: &Parts, frame: &mut Frame, slots: &[u64], kept: &[Kept]) -> Result<(), Fault> {
+fn write_back(parts: &Parts, frame: &mut Frame, slots: &[u64], kept: &[SlotBinding]) -> Result<(), Fault> {
     for kept in kept {
         let bits = bits_at(slots, kept.slot)?;
         let is_written = match kept.kind {
@@ -253,7 +253,7 @@ fn write_back(parts: &Parts, frame: &mut Frame, slots: &[u64], kept: &[Kept]) ->
 }
 
 /// Takes what a site loads into its slots; false where it has no form there.
-fn take(context: &mut Context<'_>, site: &Site, kept: Kept) -> Result<bool, Fault> {
+fn load_site(context: &mut Context<'_>, site: &Site, kept: SlotBinding) -> Result<bool, Fault> {
     let Some(rows) = &site.rows else {
         return load(context.parts, context.frame, context.slots, kept);
     };
@@ -310,7 +310,7 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
         && let Some(kept) = site.load
         && let Some(value) = site
             .instruction
-            .and_then(|one| field(&one, &parts.tables, context.frame))
+            .and_then(|one| read_field(&one, &parts.tables, context.frame))
     {
         return match kept.kind.bits(value?) {
             Some(bits) => put(context.slots, kept, bits).map(|()| answer::DONE),
@@ -318,7 +318,7 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
         };
     }
     if let Some(instruction @ Instruction::Call { out, .. }) = &site.instruction
-        && let Some(value) = called(instruction, site.lent.as_ref(), &parts.tables, context.frame)
+        && let Some(value) = call_value(instruction, site.lent.as_ref(), &parts.tables, context.frame)
     {
         let Some(value) = value? else {
             return Ok(answer::BEFORE);
@@ -336,13 +336,13 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
     }
     let stepped = match &site.instruction {
         Some(instruction) => step(instruction, &parts.tables, context.frame)?,
-        None => Stepped::Done,
+        None => StepResult::Done,
     };
     match (stepped, site.load) {
-        (Stepped::Refused, _) => Ok(answer::BEFORE),
-        (Stepped::Jumps, _) => Ok(answer::JUMPS),
-        (Stepped::Done, None) => Ok(answer::DONE),
-        (Stepped::Done, Some(kept)) => Ok(if take(context, site, kept)? {
+        (StepResult::Refused, _) => Ok(answer::BEFORE),
+        (StepResult::Jumps, _) => Ok(answer::JUMPS),
+        (StepResult::Done, None) => Ok(answer::DONE),
+        (StepResult::Done, Some(kept)) => Ok(if load_site(context, site, kept)? {
             answer::DONE
         } else if site.instruction.is_some() {
             answer::AFTER
@@ -352,7 +352,7 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
     }
 }
 
-/// Called by compiled code: does what stands at a site.
+/// FramelessFunctions by compiled code: does what stands at a site.
 ///
 /// A panic must not go on into compiled code, which has nothing to unwind it with.
 pub(crate) extern "C" fn step_at(context: &mut Context<'_>, site: u32) -> i64 {
@@ -367,7 +367,7 @@ pub(crate) extern "C" fn step_at(context: &mut Context<'_>, site: u32) -> i64 {
     })
 }
 
-/// Called by compiled code where no fuel is at hand: how much is now.
+/// FramelessFunctions by compiled code where no fuel is at hand: how much is now.
 pub(crate) extern "C" fn refill(context: &mut Context<'_>) -> u64 {
     let refilled = catch_unwind(AssertUnwindSafe(|| {
         context.meter.set_at_hand(0);

@@ -66,13 +66,13 @@ pub(crate) fn listing(node: &Node, form: &str, code: &Code) -> String {
             );
         }
     }
-    if let Some(becomes) = &code.becomes {
+    if let Some(error_conversion) = &code.error_conversion {
         let _ = writeln!(
             text,
             "       failures of {} to {} that are declared go to {}",
-            becomes.start,
-            becomes.end.saturating_sub(1),
-            becomes.to
+            error_conversion.start,
+            error_conversion.end.saturating_sub(1),
+            error_conversion.to
         );
     }
     text

@@ -83,9 +83,9 @@ pub struct CallSite {
     pub result: ExpressionIndex,
 }
 
-/// How a failure of the body becomes a declared error.
+/// How a failure of the body error_conversion a declared error.
 #[derive(Debug)]
-pub struct Becomes {
+pub struct ErrorConversion {
     /// The instructions of the body: from the first to the one after the last.
     pub start: usize,
     pub end: usize,

@@ -21,7 +21,7 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Type, Value};
 use vesper_opt::LoopPlace;
 
-use crate::bytecode::sites::{Becomes, Entry, Guard};
+use crate::bytecode::sites::{Entry, ErrorConversion, Guard};
 
 use super::loops::{Locals, Over};
 use super::{Compiled, Compiler, Form, Instruction, MISSING, Operand, OperandList, Phase, Register, place};
@@ -61,11 +61,11 @@ impl Compiler<'_> {
         let start = self.code.instructions.len();
         self.block(body)?;
         let end = self.code.instructions.len();
-        self.code.becomes = self.becomes(start, end);
+        self.code.error_conversion = self.error_conversion(start, end);
         Ok(std::mem::take(&mut self.exits))
     }
 
-    fn becomes(&self, start: usize, end: usize) -> Option<Becomes> {
+    fn error_conversion(&self, start: usize, end: usize) -> Option<ErrorConversion> {
         let (first, others) = self.node.errors.split_first()?;
         let Type::Enum(codes) = &first.ty else {
             return None;
@@ -78,7 +78,7 @@ impl Compiler<'_> {
                 _ => return None,
             }
         }
-        Some(Becomes {
+        Some(ErrorConversion {
             start,
             end,
             codes: codes.clone(),
@@ -88,10 +88,10 @@ impl Compiler<'_> {
     }
 
     /// What follows is where errors end, raised ones and failures that became some.
-    pub(super) fn errors_end_here(&mut self) -> Compiled<()> {
+    pub(super) fn end_errors(&mut self) -> Compiled<()> {
         let here = self.here()? as usize;
-        if let Some(becomes) = &mut self.code.becomes {
-            becomes.to = here;
+        if let Some(error_conversion) = &mut self.code.error_conversion {
+            error_conversion.to = here;
         }
         Ok(())
     }
@@ -112,36 +112,36 @@ impl Compiler<'_> {
                 handlers,
             } => {
                 let step = self.step(*value, handlers)?;
-                self.show(name, step)
+                self.define_step(name, step)
             }
-            Statement::Return { success } => self.returned(success),
-            Statement::Raise { error } => self.raised(error),
+            Statement::Return { success } => self.compile_return(success),
+            Statement::Raise { error } => self.compile_raise(error),
             Statement::Require { holds } => {
                 let number = self.requires;
                 self.requires += 1;
                 self.clause(Phase::Validation, number, *holds)
             }
             Statement::Branch(branch) => self.branch(branch),
-            Statement::Loop(repeated) => self.repeated(repeated),
+            Statement::Loop(repeated) => self.compile_loop(repeated),
             Statement::Request(request) => {
                 let out = self.allocate()?;
                 let start = self.code.instructions.len();
                 self.request(request, out)?;
                 self.handlers(start, &request.handlers, Some(out))?;
-                self.show(&request.name, Operand::register(out))
+                self.define_step(&request.name, Operand::register(out))
             }
             Statement::Call(call) => {
                 let out = self.allocate()?;
                 let start = self.code.instructions.len();
                 self.call_node(call, out)?;
                 self.handlers(start, &call.handlers, Some(out))?;
-                self.show(&call.name, Operand::register(out))
+                self.define_step(&call.name, Operand::register(out))
             }
         }
     }
 
     /// From here on the step is there.
-    fn show(&mut self, name: &str, value: Operand) -> Compiled<()> {
+    fn define_step(&mut self, name: &str, value: Operand) -> Compiled<()> {
         let step = self.node.step_place(name).ok_or(MISSING)?;
         *self.steps.get_mut(step).ok_or(MISSING)? = Some(value);
         Ok(())
@@ -151,7 +151,7 @@ impl Compiler<'_> {
         let kind = &self.node.expression(value).ok_or(MISSING)?.kind;
         // A part of a loop's state has another value after `next`, and the step has not: it is copied.
         if handlers.is_empty() && !matches!(kind, ExpressionKind::Local(_)) {
-            let operand = self.kept(value)?;
+            let operand = self.compute_kept(value)?;
             self.mark(value, operand);
             return Ok(operand);
         }
@@ -190,7 +190,7 @@ impl Compiler<'_> {
         for handler in handlers {
             let top = self.top;
             let at = self.here()? as usize;
-            let outer = self.pass_handler(handler)?;
+            let outer = self.enter_handler(handler)?;
             self.block(&handler.body)?;
             if let Some(value) = handler.value {
                 self.compute_marked(value, out.ok_or(MISSING)?)?;
@@ -198,7 +198,7 @@ impl Compiler<'_> {
             } else if !leaves(&handler.body) {
                 self.emit(Instruction::FailAgain { slot });
             }
-            ends.push((handler, handler.value.map(|_| self.stretch())));
+            ends.push((handler, handler.value.map(|_| self.region())));
             self.leave(outer);
             self.top = top;
             let codes = handler.codes.clone();
@@ -212,14 +212,14 @@ impl Compiler<'_> {
             handlers: entries,
         });
         self.land_all(to_after)?;
-        self.go_on_behind_handlers(&ends)?;
+        self.continue_after_handlers(&ends)?;
         Ok(ends.into_iter().filter_map(|(_, end)| end).collect())
     }
 
-    fn returned(&mut self, success: &[NamedValue]) -> Compiled<()> {
+    fn compile_return(&mut self, success: &[NamedValue]) -> Compiled<()> {
         if self.returns_once() {
             for (_, value) in success {
-                let value = self.kept(*value)?;
+                let value = self.compute_kept(*value)?;
                 self.code.returns.push(value);
             }
             return Ok(());
@@ -235,7 +235,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn raised(&mut self, error: &[NamedValue]) -> Compiled<()> {
+    fn compile_raise(&mut self, error: &[NamedValue]) -> Compiled<()> {
         for (place, (_, value)) in error.iter().enumerate() {
             let out = *self.code.errors.get(place).ok_or(MISSING)?;
             self.compute(*value, out)?;
@@ -270,44 +270,44 @@ impl Compiler<'_> {
         let start = self.code.instructions.len();
         let mut to_end = Vec::with_capacity(branch.arms.len());
         let mut ends = Vec::new();
-        let around = self.stretch();
+        let around = self.region();
         let mut table = self.begin_table(branch.arms.first().map(|arm| arm.when))?;
         for Arm { when, body, value } in &branch.arms {
             if self.is_known(*when) == Some(false) {
                 // Nobody comes there; the number of a `require` is by its place in the text all the same.
                 self.requires += requires(body);
-                self.arm_begins(&mut table)?;
-                self.arm_is_decided(&mut table)?;
+                self.begin_arm(&mut table)?;
+                self.mark_arm_decided(&mut table)?;
                 continue;
             }
             let top = self.top;
-            self.arm_begins(&mut table)?;
+            self.begin_arm(&mut table)?;
             let condition = self.operand(*when)?;
             self.mark(*when, condition);
             self.top = top;
             let to_next = self.jump_unless(condition);
-            self.arm_is_decided(&mut table)?;
-            let outer = self.pass(*when, true)?;
+            self.mark_arm_decided(&mut table)?;
+            let outer = self.enter_side(*when, true)?;
             self.arm(body, *value, out)?;
             if !leaves(body) {
-                ends.push(self.stretch());
+                ends.push(self.region());
             }
             self.leave(outer);
             to_end.push(self.jump(Instruction::Jump { to: 0 }));
             self.land(to_next)?;
-            self.pass(*when, false)?;
+            self.enter_side(*when, false)?;
         }
         self.end_table(table)?;
         self.arm(&branch.otherwise, branch.otherwise_value, out)?;
         if !leaves(&branch.otherwise) {
-            ends.push(self.stretch());
+            ends.push(self.region());
         }
         self.leave(around);
         self.land_all(to_end)?;
         ends.extend(self.handlers(start, &branch.handlers, out)?);
-        self.go_on_behind(ends);
+        self.continue_after(ends);
         match out {
-            Some(out) => self.show(&branch.name, Operand::register(out)),
+            Some(out) => self.define_step(&branch.name, Operand::register(out)),
             None => Ok(()),
         }
     }
@@ -322,7 +322,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn repeated(&mut self, repeated: &Loop) -> Compiled<()> {
+    fn compile_loop(&mut self, repeated: &Loop) -> Compiled<()> {
         let out = self.allocate()?;
         let start = self.code.instructions.len();
         let (top, loop_top) = (self.top, self.loop_top);
@@ -349,9 +349,9 @@ impl Compiler<'_> {
         }
 
         let step = self.node.step_place(&repeated.name).ok_or(MISSING)?;
-        self.before(LoopPlace::Statement(step))?;
+        self.compute_before_loop(LoopPlace::Statement(step))?;
         let points = self.points_of_repeated(repeated)?;
-        let around = self.stretch();
+        let around = self.region();
         let next = self.here()?;
         let mut to_done = Vec::new();
         if repeated.over.is_some() {
@@ -365,7 +365,7 @@ impl Compiler<'_> {
             };
             to_done.push(self.next_item(slot, locals)?);
         }
-        let to_end_of_while = self.begins_round(repeated, points, next)?;
+        let to_end_of_while = self.begin_round(repeated, points, next)?;
         self.emit(Instruction::LoopLimit {
             count,
             max: u32::try_from(repeated.max).unwrap_or(u32::MAX),
@@ -378,14 +378,14 @@ impl Compiler<'_> {
         self.round(repeated, &state, slot)?;
         self.rounds.pop();
         self.emit(Instruction::LoopRound { count });
-        to_done.extend(self.ends_round(repeated, next)?);
+        to_done.extend(self.end_round(repeated, next)?);
         self.leave(around);
         if let Some((index, jump)) = to_end_of_while {
             self.land(jump)?;
             self.note_side(index, false)?;
         }
         self.land_all(to_done)?;
-        self.loop_ends(next)?;
+        self.end_loop(next)?;
         if let Some(point) = points {
             self.emit(Instruction::NoteRounds { count, point });
         }
@@ -405,12 +405,12 @@ impl Compiler<'_> {
         self.top = top;
         self.loop_top = loop_top;
         let ends = self.handlers(start, &repeated.handlers, Some(out))?;
-        self.go_on_behind_loop(points, ends);
-        self.show(&repeated.name, Operand::register(out))
+        self.continue_after_loop(points, ends);
+        self.define_step(&repeated.name, Operand::register(out))
     }
 
     /// What decides whether there is a round; the jump of a `while` that was false, with its condition.
-    fn begins_round(
+    fn begin_round(
         &mut self,
         repeated: &Loop,
         points: Option<u32>,
@@ -420,7 +420,7 @@ impl Compiler<'_> {
         if let Some(filter) = repeated.filter {
             self.enter_sides(filter, &[false, true])?;
             let condition = self.condition(filter)?;
-            self.pass_over(filter, condition, next)?;
+            self.emit_filter(filter, condition, next)?;
             self.enter_sides(filter, &[true])?;
         }
         let mut to_end = None;
@@ -428,7 +428,7 @@ impl Compiler<'_> {
             self.enter_sides(index, &[false, true])?;
             let condition = self.condition(index)?;
             to_end = Some((index, self.jump_unless(condition)));
-            self.pass(index, true)?;
+            self.enter_side(index, true)?;
         }
         if repeated.filter.is_none() && repeated.condition.is_none() {
             self.enter_round(points);
@@ -437,7 +437,7 @@ impl Compiler<'_> {
     }
 
     /// What decides whether a loop ends behind a round, and the jump to the next one; gives what is to go to the end.
-    fn ends_round(&mut self, repeated: &Loop, next: u32) -> Compiled<Option<usize>> {
+    fn end_round(&mut self, repeated: &Loop, next: u32) -> Compiled<Option<usize>> {
         let Some(stop_when) = repeated.stop_when else {
             self.emit(Instruction::Jump { to: next });
             return Ok(None);

@@ -77,8 +77,8 @@ impl Hot for Unit {
 impl Unit {
     /// How it is run without a frame, where its inputs and outputs have forms for that and nothing is asked or called.
     pub(crate) fn shape(&self) -> Option<Arc<Shape>> {
-        let is_alone = self.callees.is_empty() && !self.asks && !self.uses_now;
-        let shape = is_alone.then(|| Shape::of(&self.node, &self.plain))?;
+        let is_self_contained = self.callees.is_empty() && !self.asks && !self.uses_now;
+        let shape = is_self_contained.then(|| Shape::of(&self.node, &self.plain))?;
         shape.map(Arc::new)
     }
 }
@@ -93,7 +93,7 @@ impl Linker {
         let mut callees = Vec::with_capacity(node.calls.len());
         for called in &node.calls {
             let unit = self.callee(called, below)?;
-            matches(called, &unit.node)
+            check_called(called, &unit.node)
                 .map_err(|what| Rejected(format!("called node `{}`: {what}", called.node)))?;
             callees.push(unit);
         }
@@ -119,7 +119,7 @@ impl Linker {
         if unit.depth > depth {
             return Err(too_deep());
         }
-        unit.tier.loaded(&unit.plain, || unit.shape());
+        unit.tier.compile_if_eager(&unit.plain, || unit.shape());
         Ok(Arc::new(unit))
     }
 
@@ -143,7 +143,7 @@ fn too_deep() -> Rejected {
 }
 
 /// Refuses a node that is not the one that its caller was checked with.
-fn matches(called: &CalledNode, node: &Node) -> Result<(), &'static str> {
+fn check_called(called: &CalledNode, node: &Node) -> Result<(), &'static str> {
     // Written types are no larger than the documents they stand in, so comparing them takes no longer than reading.
     let same_outputs = |left: &[Output], right: &[Output]| {
         let mut pairs = left.iter().zip(right);

@@ -45,7 +45,7 @@ struct Loop<'a> {
     out: Register,
     /// What the kind needs besides: the best key of `min_by` and `max_by`, whether `drop_while`
     /// still drops.
-    beside: Option<Register>,
+    extra: Option<Register>,
     /// The order of `sort_by`.
     order: Option<Operand>,
 }
@@ -59,7 +59,7 @@ pub(super) enum Over {
 }
 
 /// Where the parts of an item that counts are.
-struct Given {
+struct ItemParts {
     item: Operand,
     key: Option<Operand>,
     value: Operand,
@@ -71,14 +71,14 @@ impl Loop<'_> {
         match self.parts.kind {
             // The last value is the result.
             ForKind::ForAll | ForKind::Exists => Some(self.out),
-            ForKind::DropWhile => self.beside,
+            ForKind::DropWhile => self.extra,
             // Not that of `fold`: what is in `out` so far is read until the value is done.
             _ => None,
         }
     }
 
-    fn beside(&self) -> Compiled<Register> {
-        self.beside.ok_or(MISSING)
+    fn extra_register(&self) -> Compiled<Register> {
+        self.extra.ok_or(MISSING)
     }
 }
 
@@ -103,7 +103,7 @@ impl Compiler<'_> {
             parts,
             slot,
             out,
-            beside: None,
+            extra: None,
             order: None,
         };
         match (parts.kind, parts.with) {
@@ -112,11 +112,11 @@ impl Compiler<'_> {
             (_, None) => {}
         }
         self.begin(&mut this)?;
-        self.before(LoopPlace::For(index))?;
+        self.compute_before_loop(LoopPlace::For(index))?;
 
         let next = self.here()?;
         let outer = self.enter_round(points);
-        let mut to_done = vec![if self.asks_for_fields_only(index, locals, parts)? {
+        let mut to_done = vec![if self.reads_fields_only(index, locals, parts)? {
             self.advance(slot, locals)?
         } else {
             self.next_item(slot, locals)?
@@ -129,7 +129,7 @@ impl Compiler<'_> {
         if let Some(filter) = parts.filter {
             let condition = self.operand(filter)?;
             self.mark(filter, condition);
-            self.pass_over(filter, condition, next)?;
+            self.emit_filter(filter, condition, next)?;
             self.enter_sides(filter, &[true])?;
             self.top = inner;
         }
@@ -146,13 +146,13 @@ impl Compiler<'_> {
             None => self.operand(parts.value)?,
         };
         let item = self.locals.get(locals.item).copied().flatten().ok_or(MISSING)?;
-        let given = Given { item, key, value };
+        let given = ItemParts { item, key, value };
         to_done.extend(self.each(&this, &given, to_keep, next)?);
         self.leave(outer);
         for jump in to_done {
             self.land(jump)?;
         }
-        self.loop_ends(next)?;
+        self.end_loop(next)?;
         if let (Some(began), Some(point)) = (began, points) {
             self.emit(Instruction::NoteItems { slot, began, point });
         }
@@ -229,7 +229,7 @@ impl Compiler<'_> {
     }
 
     /// True for a loop over an array of records that needs no item as a whole: then none is taken out of the array.
-    fn asks_for_fields_only(&self, index: ExpressionIndex, locals: Locals, parts: &For) -> Compiled<bool> {
+    fn reads_fields_only(&self, index: ExpressionIndex, locals: Locals, parts: &For) -> Compiled<bool> {
         let is_of_records =
             matches!(self.type_of(parts.over)?, Type::Array(item) if matches!(**item, Type::Record(_)));
         if !is_of_records || parts.kind.is_of_items() {
@@ -261,7 +261,7 @@ impl Compiler<'_> {
     }
 
     /// The loop that is at an item of which only fields are asked for, if the expression is such an item.
-    pub(super) fn fields_of_item(&self, of: ExpressionIndex) -> Compiled<Option<LoopSlot>> {
+    pub(super) fn item_slot(&self, of: ExpressionIndex) -> Compiled<Option<LoopSlot>> {
         Ok(match &self.node.expression(of).ok_or(MISSING)?.kind {
             ExpressionKind::Local(local) => self.in_place.get(*local).copied().flatten(),
             _ => None,

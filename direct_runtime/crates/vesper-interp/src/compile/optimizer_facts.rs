@@ -32,7 +32,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The expression whose value this one has.
-    pub(super) fn forwarded(&self, index: ExpressionIndex) -> ExpressionIndex {
+    pub(super) fn resolve(&self, index: ExpressionIndex) -> ExpressionIndex {
         match self.facts {
             Some(_) => vesper_opt::forwarded(self.node, index),
             None => index,
@@ -45,7 +45,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Where the value of an expression is held; who comes to it first computes it.
-    pub(super) fn held(&mut self, index: ExpressionIndex) -> Compiled<Option<Operand>> {
+    pub(super) fn held_operand(&mut self, index: ExpressionIndex) -> Compiled<Option<Operand>> {
         let Some(number) = self.facts.and_then(|facts| facts.held.get(&index)).copied() else {
             return Ok(None);
         };
@@ -58,10 +58,10 @@ impl<'a> Compiler<'a> {
     }
 
     /// What is computed before the rounds of a loop.
-    pub(super) fn before(&mut self, place: LoopPlace) -> Compiled<()> {
+    pub(super) fn compute_before_loop(&mut self, place: LoopPlace) -> Compiled<()> {
         let found = self.facts.and_then(|facts| facts.before.get(&place));
         for index in found.into_iter().flatten() {
-            self.held(*index)?;
+            self.held_operand(*index)?;
         }
         Ok(())
     }
@@ -130,11 +130,11 @@ impl<'a> Compiler<'a> {
         let mut to_end = Vec::with_capacity(arms.len());
         for (condition, then) in arms {
             let top = self.top;
-            self.arm_begins(&mut table)?;
+            self.begin_arm(&mut table)?;
             let decides = self.operand(condition)?;
             self.top = top;
             let to_next = self.jump_unless(decides);
-            self.arm_is_decided(&mut table)?;
+            self.mark_arm_decided(&mut table)?;
             self.compute(then, out)?;
             to_end.push(self.jump(Instruction::Jump { to: 0 }));
             self.land(to_next)?;
@@ -174,7 +174,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The test of the next arm begins here.
-    pub(super) fn arm_begins(&mut self, table: &mut Option<Table<'_>>) -> Compiled<()> {
+    pub(super) fn begin_arm(&mut self, table: &mut Option<Table<'_>>) -> Compiled<()> {
         if let Some(table) = table {
             self.landed = self.here()?;
             table.tests.push(self.landed);
@@ -183,7 +183,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The test of this arm has held.
-    pub(super) fn arm_is_decided(&mut self, table: &mut Option<Table<'_>>) -> Compiled<()> {
+    pub(super) fn mark_arm_decided(&mut self, table: &mut Option<Table<'_>>) -> Compiled<()> {
         if let Some(table) = table {
             self.landed = self.here()?;
             table.bodies.push(self.landed);

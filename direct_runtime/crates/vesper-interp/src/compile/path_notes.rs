@@ -4,7 +4,7 @@ use vesper_ir::flow::{Handler, Loop};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
 use crate::bytecode::PathOfCode;
-use crate::inputs::reads::{Reads, Source, Way};
+use crate::inputs::reads::{EntryCondition, Reads, Source};
 use crate::observe::path::Points;
 
 use super::{Compiled, Compiler, Form, Instruction, LoopSlot, MISSING, Operand, Register, place};
@@ -42,7 +42,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The point at which a condition was this.
-    fn side(&self, condition: ExpressionIndex, outcome: bool) -> Compiled<Option<u32>> {
+    fn side_point(&self, condition: ExpressionIndex, outcome: bool) -> Compiled<Option<u32>> {
         let Some(points) = self.points() else {
             return Ok(None);
         };
@@ -51,14 +51,14 @@ impl<'a> Compiler<'a> {
     }
 
     /// A condition was this; what follows is run only then, until `leave` is given what this gives.
-    pub(super) fn pass(&mut self, condition: ExpressionIndex, outcome: bool) -> Compiled<usize> {
+    pub(super) fn enter_side(&mut self, condition: ExpressionIndex, outcome: bool) -> Compiled<usize> {
         self.note_side(condition, outcome)?;
         self.enter_sides(condition, &[outcome])
     }
 
     /// Notes that a condition was this.
     pub(super) fn note_side(&mut self, condition: ExpressionIndex, outcome: bool) -> Compiled<()> {
-        if let Some(point) = self.side(condition, outcome)? {
+        if let Some(point) = self.side_point(condition, outcome)? {
             self.note(point);
         }
         Ok(())
@@ -68,13 +68,13 @@ impl<'a> Compiler<'a> {
     pub(super) fn enter_sides(&mut self, condition: ExpressionIndex, outcomes: &[bool]) -> Compiled<usize> {
         let mut any_of = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
-            any_of.extend(self.side(condition, *outcome)?.map(Way::Point));
+            any_of.extend(self.side_point(condition, *outcome)?.map(EntryCondition::Point));
         }
         Ok(self.enter(any_of))
     }
 
     /// What follows is run where it is come to in one of these ways.
-    pub(super) fn enter(&mut self, any_of: Vec<Way>) -> usize {
+    pub(super) fn enter(&mut self, any_of: Vec<EntryCondition>) -> usize {
         match &mut self.code.path {
             Some(path) => path.reads.enter(any_of),
             None => 0,
@@ -85,7 +85,7 @@ impl<'a> Compiler<'a> {
     pub(super) fn enter_round(&mut self, first: Option<u32>) -> usize {
         match (&mut self.code.path, first) {
             (Some(path), Some(first)) => path.reads.enter_round(first),
-            _ => self.stretch(),
+            _ => self.region(),
         }
     }
 
@@ -97,7 +97,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Where what is compiled now is run.
-    pub(super) fn stretch(&self) -> usize {
+    pub(super) fn region(&self) -> usize {
         self.code.path.as_ref().map_or(0, |path| path.reads.current())
     }
 
@@ -120,7 +120,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The postconditions are what was compiled since `start`.
-    pub(super) fn postconditions_from(&mut self, start: usize) {
+    pub(super) fn record_postconditions(&mut self, start: usize) {
         let end = self.code.instructions.len();
         if let Some(path) = &mut self.code.path {
             path.reads.set_postconditions(start, end);
@@ -128,17 +128,17 @@ impl<'a> Compiler<'a> {
     }
 
     /// A handler begins.
-    pub(super) fn pass_handler(&mut self, handler: &Handler) -> Compiled<usize> {
+    pub(super) fn enter_handler(&mut self, handler: &Handler) -> Compiled<usize> {
         let Some(points) = self.points() else {
             return Ok(0);
         };
         let point = points.handler(handler).ok_or(MISSING)?;
         self.note(point);
-        Ok(self.enter(vec![Way::Point(point)]))
+        Ok(self.enter(vec![EntryCondition::Point(point)]))
     }
 
     /// What follows comes behind these handlers, where they ran: each with where its end is, if it goes on here.
-    pub(super) fn go_on_behind_handlers(&mut self, handlers: &[(&Handler, Option<usize>)]) -> Compiled<()> {
+    pub(super) fn continue_after_handlers(&mut self, handlers: &[(&Handler, Option<usize>)]) -> Compiled<()> {
         let Some(points) = self.points() else {
             return Ok(());
         };
@@ -146,27 +146,31 @@ impl<'a> Compiler<'a> {
         if !self.rounds.is_empty() || handlers.is_empty() {
             return Ok(());
         }
-        let mut behind = Vec::with_capacity(handlers.len());
+        let mut after = Vec::with_capacity(handlers.len());
         for (handler, end) in handlers {
-            behind.push((points.handler(handler).ok_or(MISSING)?, *end));
+            after.push((points.handler(handler).ok_or(MISSING)?, *end));
         }
         if let Some(path) = &mut self.code.path {
-            path.reads.go_on_behind(behind);
+            path.reads.continue_after(after);
         }
         Ok(())
     }
 
     /// What follows comes behind a loop that has ended, or behind one of these pieces of code.
-    pub(super) fn go_on_behind_loop(&mut self, first: Option<u32>, ends: Vec<usize>) {
+    pub(super) fn continue_after_loop(&mut self, first: Option<u32>, ends: Vec<usize>) {
         if let Some(first) = first {
-            let classes = (first..first + 3).map(Way::Point);
-            self.enter(classes.chain(ends.into_iter().map(Way::Behind)).collect());
+            let classes = (first..first + 3).map(EntryCondition::Point);
+            self.enter(
+                classes
+                    .chain(ends.into_iter().map(EntryCondition::After))
+                    .collect(),
+            );
         }
     }
 
     /// What follows comes behind one of these pieces of code.
-    pub(super) fn go_on_behind(&mut self, ends: Vec<usize>) {
-        self.enter(ends.into_iter().map(Way::Behind).collect());
+    pub(super) fn continue_after(&mut self, ends: Vec<usize>) {
+        self.enter(ends.into_iter().map(EntryCondition::After).collect());
     }
 
     /// A called node that uses `now` reads it.
@@ -187,7 +191,7 @@ impl<'a> Compiler<'a> {
     /// The first point of a loop.
     pub(super) fn points_of_repeated(&self, repeated: &Loop) -> Compiled<Option<u32>> {
         match self.points() {
-            Some(points) => points.repeated(repeated).ok_or(MISSING).map(Some),
+            Some(points) => points.loop_statement(repeated).ok_or(MISSING).map(Some),
             None => Ok(None),
         }
     }
@@ -203,7 +207,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The jump back to the head for what a condition that was just computed does not let through.
-    pub(super) fn pass_over(
+    pub(super) fn emit_filter(
         &mut self,
         index: ExpressionIndex,
         condition: Operand,
@@ -221,7 +225,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Records for the path that the loop with this head ends here.
-    pub(super) fn loop_ends(&mut self, head: u32) -> Compiled<()> {
+    pub(super) fn end_loop(&mut self, head: u32) -> Compiled<()> {
         let here = self.here()? as usize;
         if let Some(path) = &mut self.code.path {
             path.reads.add_loop(head as usize, here);

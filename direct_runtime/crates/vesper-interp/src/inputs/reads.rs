@@ -9,29 +9,29 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, OnceLock, RwLock, TryLockError, TryLockResult};
 
-use crate::observe::fingerprint::Hashed;
+use crate::observe::fingerprint::HashPlan;
 use crate::observe::path::Path;
 
 /// A piece of code that is run where the one around it is, and where all of this holds.
 #[derive(Clone, Debug, Default)]
-struct Stretch {
+struct Region {
     /// INVARIANT: an earlier one, as all that are named here. The first has none.
     around: Option<usize>,
     /// It was come to in one of these ways, if there are any.
-    any_of: Vec<Way>,
+    any_of: Vec<EntryCondition>,
     /// Where one of these points was passed, the end of this piece of code was come to; nothing for one without an end.
-    behind: Vec<(u32, Option<usize>)>,
+    after: Vec<(u32, Option<usize>)>,
     /// This loop, if there is one, had more than no rounds: the number of its first point.
     round_of: Option<u32>,
 }
 
 /// How a piece of code is come to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Way {
+pub(crate) enum EntryCondition {
     /// By passing a point,
     Point(u32),
     /// or behind another piece of code.
-    Behind(usize),
+    After(usize),
 }
 
 /// Something that is read.
@@ -44,7 +44,7 @@ pub(crate) enum Source {
 
 #[derive(Clone, Copy, Debug)]
 struct Read {
-    stretch: usize,
+    region: usize,
     /// The instruction that reads, or one of the same expression before it.
     at: usize,
     source: Source,
@@ -55,13 +55,16 @@ struct Read {
 pub(crate) struct Sources {
     pub(crate) list: Box<[Source]>,
     /// How they are hashed where they stand in words; nothing where one does not.
-    hashed: OnceLock<Option<Box<[Hashed]>>>,
+    hashed: OnceLock<Option<Box<[HashPlan]>>>,
 }
 
 impl Sources {
     /// How they are hashed where they stand in words: `found` is asked once, and says the same each time.
     #[inline]
-    pub(crate) fn hashed(&self, found: impl FnOnce(&[Source]) -> Option<Box<[Hashed]>>) -> Option<&[Hashed]> {
+    pub(crate) fn hash_plans(
+        &self,
+        found: impl FnOnce(&[Source]) -> Option<Box<[HashPlan]>>,
+    ) -> Option<&[HashPlan]> {
         self.hashed.get_or_init(|| found(&self.list)).as_deref()
     }
 }
@@ -90,25 +93,25 @@ pub(crate) struct Ending<'a> {
 /// What the code of a node reads, and where.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
-    stretches: Vec<Stretch>,
+    regions: Vec<Region>,
     current: usize,
     list: Vec<Read>,
     /// From the first instruction of a loop to the one behind it.
     loops: Vec<(usize, usize)>,
     /// The instructions of postconditions, likewise.
     postconditions: (usize, usize),
-    known: Known,
+    known: EndingCache,
 }
 
 /// What was found for endings: most runs of a node end in one of a few ways.
 #[derive(Debug)]
-struct Known {
-    /// The first of those that share a place, which stay there: nobody waits to look at them, nor holds on to them.
-    first: Box<[OnceLock<Box<Found>>]>,
-    all: RwLock<HashMap<u64, Vec<Found>, BuildHasherDefault<Mixed>>>,
+struct EndingCache {
+    /// The first of those that share a place, which stay there: nobody waits to visit at them, nor holds on to them.
+    first: Box<[OnceLock<Box<KnownEnding>>]>,
+    all: RwLock<HashMap<u64, Vec<KnownEnding>, BuildHasherDefault<PathHasher>>>,
 }
 
-impl Default for Known {
+impl Default for EndingCache {
     fn default() -> Self {
         Self {
             first: (0..1_usize << PLACES).map(|_| OnceLock::new()).collect(),
@@ -119,9 +122,9 @@ impl Default for Known {
 
 /// For words of paths, which nobody aims: every run that is compared looks one up.
 #[derive(Default)]
-struct Mixed(u64);
+struct PathHasher(u64);
 
-impl Hasher for Mixed {
+impl Hasher for PathHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.write_u64(u64::from(*byte));
@@ -140,7 +143,7 @@ impl Hasher for Mixed {
 }
 
 #[derive(Debug)]
-struct Found {
+struct KnownEnding {
     path: Path,
     at: usize,
     skipped: Vec<(usize, usize)>,
@@ -163,7 +166,7 @@ impl Ending<'_> {
     }
 
     #[inline]
-    fn is(&self, found: &Found) -> bool {
+    fn is(&self, found: &KnownEnding) -> bool {
         found.at == self.at
             && found.is_error == self.is_error
             && found.path == *self.path
@@ -174,40 +177,40 @@ impl Ending<'_> {
 impl Reads {
     pub(crate) fn new() -> Self {
         Self {
-            stretches: vec![Stretch::default()],
+            regions: vec![Region::default()],
             ..Self::default()
         }
     }
 
     /// What follows is run where it is come to in one of these ways. Gives what `leave` needs.
-    pub(crate) fn enter(&mut self, any_of: Vec<Way>) -> usize {
-        self.begin(Stretch {
+    pub(crate) fn enter(&mut self, any_of: Vec<EntryCondition>) -> usize {
+        self.begin(Region {
             any_of,
-            ..Stretch::default()
+            ..Region::default()
         })
     }
 
     /// What follows is run in a round of the loop with this first point.
     pub(crate) fn enter_round(&mut self, of: u32) -> usize {
-        self.begin(Stretch {
+        self.begin(Region {
             round_of: Some(of),
-            ..Stretch::default()
+            ..Region::default()
         })
     }
 
     /// What follows, until the piece of code around it ends, comes behind these handlers where they ran.
-    pub(crate) fn go_on_behind(&mut self, handlers: Vec<(u32, Option<usize>)>) {
-        self.begin(Stretch {
-            behind: handlers,
-            ..Stretch::default()
+    pub(crate) fn continue_after(&mut self, handlers: Vec<(u32, Option<usize>)>) {
+        self.begin(Region {
+            after: handlers,
+            ..Region::default()
         });
     }
 
-    fn begin(&mut self, mut stretch: Stretch) -> usize {
+    fn begin(&mut self, mut region: Region) -> usize {
         let outer = self.current;
-        stretch.around = Some(outer);
-        self.current = self.stretches.len();
-        self.stretches.push(stretch);
+        region.around = Some(outer);
+        self.current = self.regions.len();
+        self.regions.push(region);
         outer
     }
 
@@ -221,7 +224,7 @@ impl Reads {
 
     pub(crate) fn add(&mut self, at: usize, source: Source) {
         self.list.push(Read {
-            stretch: self.current,
+            region: self.current,
             at,
             source,
         });
@@ -237,41 +240,41 @@ impl Reads {
 
     /// Shows what a run that ended so has read.
     #[inline]
-    pub(crate) fn of<T>(&self, ending: Ending<'_>, look: impl FnOnce(&Sources) -> T) -> T {
+    pub(crate) fn of<T>(&self, ending: Ending<'_>, visit: impl FnOnce(&Sources) -> T) -> T {
         let place = ending.first_word().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES);
         let place = usize::try_from(place).ok();
         match place.and_then(|place| self.known.first.get(place)) {
             Some(first) => match first.get() {
-                Some(found) if ending.is(found) => look(&found.sources),
-                _ => look(&self.known_or_found(&ending, first)),
+                Some(found) if ending.is(found) => visit(&found.sources),
+                _ => visit(&self.find_cached(&ending, first)),
             },
-            None => look(&self.found(&ending).into()),
+            None => visit(&self.find_sources(&ending).into()),
         }
     }
 
     /// The same from among all that are known, which it is of from now on. Nobody waits for the lock: in the child of a
     /// fork, who held it may be gone. It is found again then.
     #[cold]
-    fn known_or_found(&self, ending: &Ending<'_>, first: &OnceLock<Box<Found>>) -> Arc<Sources> {
-        if let Some(known) = free(self.known.all.try_read()) {
+    fn find_cached(&self, ending: &Ending<'_>, first: &OnceLock<Box<KnownEnding>>) -> Arc<Sources> {
+        if let Some(known) = lock_if_free(self.known.all.try_read()) {
             let mut same_word = known.get(&ending.first_word()).into_iter().flatten();
             if let Some(found) = same_word.find(|found| ending.is(found)) {
                 return Arc::clone(&found.sources);
             }
         }
-        let found = Found {
+        let found = KnownEnding {
             path: ending.path.clone(),
             at: ending.at,
             skipped: ending.skipped.to_vec(),
             is_error: ending.is_error,
-            sources: Arc::new(self.found(ending).into()),
+            sources: Arc::new(self.find_sources(ending).into()),
         };
         let sources = Arc::clone(&found.sources);
         // Where another has the place it is among all of them.
         let Err(found) = first.set(Box::new(found)) else {
             return sources;
         };
-        if let Some(mut known) = free(self.known.all.try_write())
+        if let Some(mut known) = lock_if_free(self.known.all.try_write())
             && known.len() < MAX_KNOWN
         {
             let same_word = known.entry(ending.first_word()).or_default();
@@ -283,10 +286,10 @@ impl Reads {
         sources
     }
 
-    fn found(&self, ending: &Ending<'_>) -> Vec<Source> {
-        let mut is_run: Vec<bool> = Vec::with_capacity(self.stretches.len());
-        for stretch in &self.stretches {
-            let holds = stretch.is_run(ending.path, &is_run);
+    fn find_sources(&self, ending: &Ending<'_>) -> Vec<Source> {
+        let mut is_run: Vec<bool> = Vec::with_capacity(self.regions.len());
+        for region in &self.regions {
+            let holds = region.is_run(ending.path, &is_run);
             is_run.push(holds);
         }
         // Code goes forward but for loops: behind where it stopped, nothing was run.
@@ -297,7 +300,7 @@ impl Reads {
         let postconditions = ending.is_error.then_some(&self.postconditions);
         let skipped: Vec<&(usize, usize)> = ending.skipped.iter().chain(postconditions).collect();
         let is_read = |read: &&Read| {
-            is_run.get(read.stretch).copied().unwrap_or(true)
+            is_run.get(read.region).copied().unwrap_or(true)
                 && read.at < end
                 && !skipped.iter().any(|(from, to)| (*from..*to).contains(&read.at))
         };
@@ -318,7 +321,7 @@ impl Reads {
 }
 
 /// What a lock holds that nobody has.
-fn free<T>(tried: TryLockResult<T>) -> Option<T> {
+fn lock_if_free<T>(tried: TryLockResult<T>) -> Option<T> {
     match tried {
         Ok(held) => Some(held),
         Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
@@ -326,13 +329,13 @@ fn free<T>(tried: TryLockResult<T>) -> Option<T> {
     }
 }
 
-impl Stretch {
-    /// `earlier` says of the stretches before this one whether they were run.
+impl Region {
+    /// `earlier` says of the regions before this one whether they were run.
     fn is_run(&self, path: &Path, earlier: &[bool]) -> bool {
-        let was_run = |stretch: usize| earlier.get(stretch).copied().unwrap_or(true);
-        let is_passed = |way: &Way| match way {
-            Way::Point(point) => path.has(*point),
-            Way::Behind(stretch) => was_run(*stretch),
+        let was_run = |region: usize| earlier.get(region).copied().unwrap_or(true);
+        let is_passed = |way: &EntryCondition| match way {
+            EntryCondition::Point(point) => path.has(*point),
+            EntryCondition::After(region) => was_run(*region),
         };
         // A loop that was left by a failure or a return has no class, and is taken to have had rounds.
         let had_rounds = self
@@ -342,7 +345,7 @@ impl Stretch {
             && self.around.is_none_or(was_run)
             && (self.any_of.is_empty() || self.any_of.iter().any(is_passed))
             && self
-                .behind
+                .after
                 .iter()
                 .all(|(point, end)| !path.has(*point) || end.is_some_and(was_run))
     }
@@ -369,7 +372,7 @@ mod tests {
         assert_eq!(reads.of(other, |sources| sources.list.len()), 0);
         drop(held);
         reads.of(other, |_| ());
-        let known = free(reads.known.all.try_read()).map(|known| known.len());
+        let known = lock_if_free(reads.known.all.try_read()).map(|known| known.len());
         assert_eq!(known, Some(1));
     }
 }

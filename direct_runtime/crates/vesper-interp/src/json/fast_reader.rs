@@ -14,18 +14,18 @@ use super::reader::number;
 use crate::inputs::{Given, convert, is_too_long};
 
 /// As many digits fit 64 bits, whatever they are.
-const MOST_DIGITS: usize = 18;
+const MAX_DIGITS: usize = 18;
 /// As many names have a bit each.
-const MOST_NAMES: usize = 64;
-const FEW_MEMBERS: usize = 8;
+const MAX_NAMES: usize = 64;
+const MAX_SCANNED_MEMBERS: usize = 8;
 
 /// Writes the inputs that a text gives into their places, which hold nothing yet; nothing where it gives up.
 pub(super) fn inputs(declared: &[Input], text: &[u8], places: &mut [Value]) -> Option<()> {
     let mut reader = Reader { text, at: 0 };
-    reader.white_space();
+    reader.skip_white_space();
     let name = |place: usize| declared.get(place).map(|input| (&*input.name, &input.ty));
     let given = reader.object(declared.len(), name, places)?;
-    reader.white_space();
+    reader.skip_white_space();
     if reader.at != text.len() {
         return None;
     }
@@ -48,7 +48,7 @@ pub(super) struct Reader<'a> {
 
 /// A number as it is spelled.
 #[derive(Clone, Copy)]
-pub(super) struct Spelled {
+pub(super) struct SpelledNumber {
     pub(super) coefficient: i64,
     pub(super) scale: u16,
     pub(super) is_whole: bool,
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub(super) fn white_space(&mut self) {
+    pub(super) fn skip_white_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
 
     /// What is between quotes, where nothing in it is escaped or may not be there. It may be no UTF-8.
     #[inline]
-    pub(super) fn quoted(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn take_quoted(&mut self) -> Option<&'a [u8]> {
         self.take(b'"')?;
         let rest = self.text.get(self.at..)?;
         let length = rest
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn string(&mut self) -> Option<&'a str> {
-        std::str::from_utf8(self.quoted()?).ok()
+        std::str::from_utf8(self.take_quoted()?).ok()
     }
 
     /// The place of the name that comes next, which is mostly the next one in declared order.
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
                 return Some(next);
             }
         }
-        let key = self.quoted()?;
+        let key = self.take_quoted()?;
         (0..count).find(|place| declared(*place).is_some_and(|(name, _)| name.as_bytes() == key))
     }
 
@@ -137,11 +137,11 @@ impl<'a> Reader<'a> {
         declared: impl Fn(usize) -> Option<(&'d str, &'d Type)>,
         places: &mut [Value],
     ) -> Option<u64> {
-        if count > MOST_NAMES {
+        if count > MAX_NAMES {
             return None;
         }
         self.take(b'{')?;
-        self.white_space();
+        self.skip_white_space();
         let mut given = 0_u64;
         if self.take(b'}').is_some() {
             return Some(given);
@@ -154,12 +154,12 @@ impl<'a> Reader<'a> {
             }
             given |= 1 << place;
             next = place + 1;
-            self.white_space();
+            self.skip_white_space();
             self.take(b':')?;
-            self.white_space();
+            self.skip_white_space();
             let (_, ty) = declared(place)?;
             self.value(ty, places.get_mut(place)?)?;
-            self.white_space();
+            self.skip_white_space();
             match self.peek()? {
                 b',' => self.at += 1,
                 b'}' => {
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
                 }
                 _ => return None,
             }
-            self.white_space();
+            self.skip_white_space();
         }
     }
 
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
         match ty {
             Type::Decimal => {
                 let spelled = if self.peek()? == b'"' {
-                    spelled(self.quoted()?)?
+                    parse_number(self.take_quoted()?)?
                 } else {
                     self.number()?.1
                 };
@@ -206,10 +206,10 @@ impl<'a> Reader<'a> {
                 out.put(Value::Text(Arc::from(text)));
             }
             Type::Enum(of) => {
-                let name = self.quoted()?;
+                let name = self.take_quoted()?;
                 let member = match of.members() {
                     // To look at a few is quicker than to search.
-                    few if few.len() <= FEW_MEMBERS => {
+                    few if few.len() <= MAX_SCANNED_MEMBERS => {
                         let place = few.iter().position(|member| member.as_bytes() == name)?;
                         Member(u32::try_from(place).ok()?)
                     }
@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
 
     fn array(&mut self, of: &Type) -> Option<Arc<[Value]>> {
         self.take(b'[')?;
-        self.white_space();
+        self.skip_white_space();
         let mut items = Vec::new();
         if self.take(b']').is_some() {
             return Some(items.into());
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
             if items.len() > ITEMS {
                 return None;
             }
-            self.white_space();
+            self.skip_white_space();
             match self.peek()? {
                 b',' => self.at += 1,
                 b']' => {
@@ -260,7 +260,7 @@ impl<'a> Reader<'a> {
                 }
                 _ => return None,
             }
-            self.white_space();
+            self.skip_white_space();
         }
     }
 
@@ -283,7 +283,7 @@ impl<'a> Reader<'a> {
     /// What is spelled next that is a JSON number without an exponent, in one go; nothing for others, and for long
     /// ones. What stands behind it is looked at by who goes on.
     #[inline]
-    pub(super) fn digits(&mut self) -> Option<Spelled> {
+    pub(super) fn digits(&mut self) -> Option<SpelledNumber> {
         let is_negative = self.take(b'-').is_some();
         let (mut magnitude, mut length, mut point) = (0_i64, 0, None);
         let rest = self.text.get(self.at..)?;
@@ -303,14 +303,14 @@ impl<'a> Reader<'a> {
         let scale = point.map_or(0, |point| length - point - 1);
         // As in `spelled`.
         if whole == 0
-            || whole + scale > MOST_DIGITS
+            || whole + scale > MAX_DIGITS
             || (point.is_some() && scale == 0)
             || (whole > 1 && rest.first() == Some(&b'0'))
         {
             return None;
         }
         self.at += length;
-        Some(Spelled {
+        Some(SpelledNumber {
             coefficient: if is_negative { -magnitude } else { magnitude },
             scale: u16::try_from(scale).ok()?,
             is_whole: point.is_none(),
@@ -319,7 +319,7 @@ impl<'a> Reader<'a> {
 
     /// The text of a number, and what it spells.
     #[inline]
-    pub(super) fn number(&mut self) -> Option<(&'a [u8], Spelled)> {
+    pub(super) fn number(&mut self) -> Option<(&'a [u8], SpelledNumber)> {
         let rest = self.text.get(self.at..)?;
         let length = rest
             .iter()
@@ -327,19 +327,19 @@ impl<'a> Reader<'a> {
             .count();
         let text = rest.get(..length)?;
         self.at += length;
-        Some((text, spelled(text)?))
+        Some((text, parse_number(text)?))
     }
 }
 
 /// What a text spells that is a JSON number without an exponent; nothing for other texts, and for long ones.
 #[inline]
-fn spelled(text: &[u8]) -> Option<Spelled> {
+fn parse_number(text: &[u8]) -> Option<SpelledNumber> {
     let (is_negative, digits) = match text.split_first()? {
         (b'-', digits) => (true, digits),
         _ => (false, text),
     };
     // One of these is the point.
-    if digits.len() > MOST_DIGITS + 1 {
+    if digits.len() > MAX_DIGITS + 1 {
         return None;
     }
     let mut magnitude = 0_i64;
@@ -362,7 +362,7 @@ fn spelled(text: &[u8]) -> Option<Spelled> {
     if whole == 0 || (point.is_some() && scale == 0) || (whole > 1 && digits.first() == Some(&b'0')) {
         return None;
     }
-    Some(Spelled {
+    Some(SpelledNumber {
         coefficient: if is_negative { -magnitude } else { magnitude },
         scale: u16::try_from(scale).ok()?,
         is_whole: point.is_none(),

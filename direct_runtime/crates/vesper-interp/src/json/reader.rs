@@ -103,23 +103,23 @@ fn short(text: &Arc<str>) -> Option<Arc<str>> {
 
 /// The conversion of one call's inputs.
 #[derive(Default)]
-pub(super) struct Reading {
+pub(super) struct InputReader {
     problems: Problems,
 }
 
-impl Reading {
-    pub(super) fn refuse(&mut self, path: &Path<'_>, kind: ProblemKind) -> Option<Value> {
+impl InputReader {
+    pub(super) fn add_problem(&mut self, path: &Path<'_>, kind: ProblemKind) -> Option<Value> {
         self.problems.add(path, kind);
         None
     }
 
     /// The one problem with inputs that are none.
-    pub(super) fn refused(mut self, kind: ProblemKind) -> Problems {
+    pub(super) fn reject(mut self, kind: ProblemKind) -> Problems {
         self.problems.add(&Path::Whole, kind);
         self.problems
     }
 
-    pub(super) fn found(self, frame: Vec<Value>) -> Result<Vec<Value>, Problems> {
+    pub(super) fn finish(self, frame: Vec<Value>) -> Result<Vec<Value>, Problems> {
         if self.problems.is_empty() {
             Ok(frame)
         } else {
@@ -128,7 +128,7 @@ impl Reading {
     }
 
     /// The value of an input or a field, which may not be given.
-    pub(super) fn given(
+    pub(super) fn read_given(
         &mut self,
         ty: &Type,
         default: Option<&Value>,
@@ -139,7 +139,7 @@ impl Reading {
             (Some(spelled), _, _) => self.value(ty, spelled, path),
             (None, Some(default), _) => Some(default.clone()),
             (None, None, Type::Optional(_)) => Some(Value::Null),
-            (None, None, _) => self.refuse(path, ProblemKind::Missing),
+            (None, None, _) => self.add_problem(path, ProblemKind::Missing),
         }
     }
 
@@ -150,7 +150,7 @@ impl Reading {
             (Type::Optional(of), spelled) => self.value(of, spelled, path),
             (Type::Json, spelled) => match spelled.to_json() {
                 Some(json) => Some(Value::Json(Arc::new(json))),
-                None => self.refuse(path, ProblemKind::OutOfRange),
+                None => self.add_problem(path, ProblemKind::OutOfRange),
             },
             (Type::Array(of), Spelled::Array(items)) => self
                 .items(of, items, path)
@@ -160,7 +160,7 @@ impl Reading {
             (Type::Record(of), Spelled::Object(entries)) => self.record(of, entries, path),
             (ty, spelled) => match scalar(ty, spelled) {
                 Ok(value) => Some(value),
-                Err(kind) => self.refuse(path, kind),
+                Err(kind) => self.add_problem(path, kind),
             },
         }
     }
@@ -181,7 +181,7 @@ impl Reading {
             .and_then(|(keys, kind)| Set::from_keys(kind, keys.into_iter()));
         match set {
             Some(set) if set.len() == values.len() => Some(Value::Set(Arc::new(set))),
-            _ => self.refuse(path, ProblemKind::Duplicate),
+            _ => self.add_problem(path, ProblemKind::Duplicate),
         }
     }
 
@@ -203,7 +203,7 @@ impl Reading {
             _ => None,
         };
         let Some(given) = given else {
-            return self.refuse(path, ProblemKind::WrongType);
+            return self.add_problem(path, ProblemKind::WrongType);
         };
         let mut is_whole = true;
         let mut keyed: Vec<(OwnedKey, &Spelled)> = Vec::with_capacity(given.len());
@@ -212,13 +212,13 @@ impl Reading {
                 Ok(key) => keyed.extend(key.to_key().map(|key| (key, value))),
                 Err(kind) => {
                     is_whole = false;
-                    self.refuse(&Path::BadKey(path), kind);
+                    self.add_problem(&Path::BadKey(path), kind);
                 }
             }
         }
         keyed.sort_by(|(left, _), (right, _)| left.cmp(right));
         if !keyed.is_sorted_by(|(left, _), (right, _)| left < right) {
-            return self.refuse(path, ProblemKind::Duplicate);
+            return self.add_problem(path, ProblemKind::Duplicate);
         }
         let mut entries = Vec::with_capacity(keyed.len());
         for (key, value) in keyed {
@@ -236,7 +236,7 @@ impl Reading {
             .and_then(|kind| Map::from_entries(kind, entries));
         match map {
             Some(map) => Some(Value::Map(Arc::new(map))),
-            None => self.refuse(path, ProblemKind::Duplicate),
+            None => self.add_problem(path, ProblemKind::Duplicate),
         }
     }
 
@@ -245,12 +245,12 @@ impl Reading {
         let mut values = Vec::with_capacity(length);
         for field in of.fields() {
             let given = Spelled::find(entries, &field.name);
-            values.extend(self.given(&field.ty, None, given, &Path::Field(path, &field.name)));
+            values.extend(self.read_given(&field.ty, None, given, &Path::Field(path, &field.name)));
         }
         let mut is_whole = values.len() == length;
         for name in Spelled::unknown(entries, |name| of.place(name).is_some()) {
             is_whole = false;
-            self.refuse(&Path::UnknownField(path, name.as_bytes()), ProblemKind::Unknown);
+            self.add_problem(&Path::UnknownField(path, name.as_bytes()), ProblemKind::Unknown);
         }
         is_whole.then(|| Value::Record(values.into()))
     }

@@ -1,6 +1,6 @@
 //! JSON text straight into the words of a run without a frame, and what it returns straight out of them into text.
 //!
-//! As in `straight` nothing is refused here: where a text is not as most callers write it this gives up, and who called
+//! As in `straight` nothing is refused here: where a text is not as max callers write it this gives up, and who called
 //! begins again in the ordinary way. What does not change from one text to the next is spelled out once: names with
 //! their quotes, members of enums, all that stands between two outputs.
 
@@ -34,11 +34,11 @@ struct Key {
     /// With its quotes and the colon, as it is mostly written.
     spelled: Box<[u8]>,
     ty: Type,
-    of: Of,
+    of: KeyContent,
 }
 
 #[derive(Debug)]
-enum Of {
+enum KeyContent {
     Value(Form),
     Rows(Vec<Key>),
 }
@@ -54,7 +54,7 @@ struct Output {
 }
 
 impl Key {
-    fn new(name: &str, ty: &Type, of: Of) -> Self {
+    fn new(name: &str, ty: &Type, of: KeyContent) -> Self {
         Self {
             name: name.into(),
             spelled: format!("\"{name}\":").into_bytes().into(),
@@ -65,14 +65,14 @@ impl Key {
 
     fn of_input(input: &Input, given: &Given) -> Self {
         let of = match (given, &input.ty) {
-            (Given::Value { form, .. }, _) => Of::Value(*form),
-            (Given::Rows(rows), Type::Array(of)) => Of::Rows(match &**of {
+            (Given::Value { form, .. }, _) => KeyContent::Value(*form),
+            (Given::Rows(rows), Type::Array(of)) => KeyContent::Rows(match &**of {
                 Type::Record(record) => (record.fields().iter().zip(&rows.fields))
-                    .map(|(field, (form, _))| Self::new(&field.name, &field.ty, Of::Value(*form)))
+                    .map(|(field, (form, _))| Self::new(&field.name, &field.ty, KeyContent::Value(*form)))
                     .collect(),
                 _ => Vec::new(),
             }),
-            (Given::Rows(_), _) => Of::Rows(Vec::new()),
+            (Given::Rows(_), _) => KeyContent::Rows(Vec::new()),
         };
         Self::new(&input.name, &input.ty, of)
     }
@@ -111,7 +111,7 @@ impl Worded {
                 ","
             };
             let members = match &output.ty {
-                Type::Enum(of) => of.members().iter().map(|member| quoted(member)).collect(),
+                Type::Enum(of) => of.members().iter().map(|member| quote_bytes(member)).collect(),
                 _ => Vec::new(),
             };
             outputs.push(Output {
@@ -135,21 +135,21 @@ impl Worded {
         }
     }
 
-    /// Writes the inputs that a text gives into words; how many rows the longest array has, of at most so many, or
+    /// Writes the inputs that a text gives into words; how many rows the longest array has, of at max so many, or
     /// nothing where it gives up.
-    pub fn read<'a>(&'a self, text: &'a [u8], words: &mut Words<'a>, most_rows: usize) -> Option<usize> {
+    pub fn read<'a>(&'a self, text: &'a [u8], words: &mut Words<'a>, max_rows: usize) -> Option<usize> {
         let mut reader = Reader { text, at: 0 };
         let mut longest = 0;
-        reader.white_space();
-        let given = object(&mut reader, &self.inputs, |reader, place, key| match &key.of {
-            Of::Value(form) => value(reader, *form, &key.ty, place, words),
-            Of::Rows(fields) => {
-                let rows = rows(reader, fields, place, words, most_rows.min(ITEMS))?;
+        reader.skip_white_space();
+        let given = read_object(&mut reader, &self.inputs, |reader, place, key| match &key.of {
+            KeyContent::Value(form) => read_value(reader, *form, &key.ty, place, words),
+            KeyContent::Rows(fields) => {
+                let rows = read_rows(reader, fields, place, words, max_rows.min(ITEMS))?;
                 longest = longest.max(rows);
                 Some(())
             }
         })?;
-        reader.white_space();
+        reader.skip_white_space();
         if reader.at != text.len() {
             return None;
         }
@@ -168,10 +168,10 @@ impl Worded {
             match words.output(output.place)? {
                 Word::Decimal(coefficient, scale) => {
                     out.push(b'"');
-                    decimal(coefficient, scale, out);
+                    write_decimal(coefficient, scale, out);
                     out.push(b'"');
                 }
-                Word::Integer(value) => decimal(value, 0, out),
+                Word::Integer(value) => write_decimal(value, 0, out),
                 Word::Member(Member(member)) => {
                     out.extend_from_slice(output.members.get(member as usize)?);
                 }
@@ -182,11 +182,11 @@ impl Worded {
                     out.extend_from_slice(text.as_bytes());
                     out.push(b'"');
                 }
-                Word::Text(text) => out.extend_from_slice(&quoted(text)),
-                Word::Float(value) => other(&output.ty, &Value::Float(value), out),
-                Word::Timestamp(value) => other(&output.ty, &Value::Timestamp(value), out),
-                Word::Date(value) => other(&output.ty, &Value::Date(value), out),
-                Word::Duration(value) => other(&output.ty, &Value::Duration(value), out),
+                Word::Text(text) => out.extend_from_slice(&quote_bytes(text)),
+                Word::Float(value) => write_other(&output.ty, &Value::Float(value), out),
+                Word::Timestamp(value) => write_other(&output.ty, &Value::Timestamp(value), out),
+                Word::Date(value) => write_other(&output.ty, &Value::Date(value), out),
+                Word::Duration(value) => write_other(&output.ty, &Value::Duration(value), out),
             }
         }
         out.extend_from_slice(self.end);
@@ -194,7 +194,7 @@ impl Worded {
     }
 }
 
-fn quoted(text: &str) -> Box<[u8]> {
+fn quote_bytes(text: &str) -> Box<[u8]> {
     let mut out = String::new();
     quote(text, &mut out);
     out.into_bytes().into()
@@ -202,7 +202,7 @@ fn quoted(text: &str) -> Box<[u8]> {
 
 /// What few nodes return.
 #[inline(never)]
-fn other(ty: &Type, value: &Value, out: &mut Vec<u8>) {
+fn write_other(ty: &Type, value: &Value, out: &mut Vec<u8>) {
     let mut text = String::new();
     canonical(ty, value, &mut text);
     out.extend_from_slice(text.as_bytes());
@@ -214,7 +214,7 @@ fn other(ty: &Type, value: &Value, out: &mut Vec<u8>) {
     clippy::inline_always,
     reason = "once for inputs and once for rows, each with its own `each`"
 )]
-fn object<'a, 'k>(
+fn read_object<'a, 'k>(
     reader: &mut Reader<'a>,
     keys: &'k [Key],
     mut each: impl FnMut(&mut Reader<'a>, usize, &'k Key) -> Option<()>,
@@ -222,7 +222,7 @@ fn object<'a, 'k>(
     // `Shape` has no more than that.
     debug_assert!(keys.len() <= 64, "each has a bit");
     reader.take(b'{')?;
-    reader.white_space();
+    reader.skip_white_space();
     let mut given = 0_u64;
     if reader.take(b'}').is_some() {
         return Some(given);
@@ -232,7 +232,7 @@ fn object<'a, 'k>(
         let (place, key) = match keys.get(next) {
             // Mostly they come in declared order, and without spaces.
             Some(key) if reader.word(&key.spelled).is_some() => (next, key),
-            _ => elsewhere(reader, keys)?,
+            _ => read_other_key(reader, keys)?,
         };
         let bit = 1 << (place & 63);
         if given & bit != 0 {
@@ -240,9 +240,9 @@ fn object<'a, 'k>(
         }
         given |= bit;
         next = place + 1;
-        reader.white_space();
+        reader.skip_white_space();
         each(reader, place, key)?;
-        reader.white_space();
+        reader.skip_white_space();
         match reader.peek()? {
             b',' => reader.at += 1,
             b'}' => {
@@ -251,19 +251,19 @@ fn object<'a, 'k>(
             }
             _ => return None,
         }
-        reader.white_space();
+        reader.skip_white_space();
     }
 }
 
 /// A key that is not the next one, or has spaces behind it.
 #[inline(never)]
-fn elsewhere<'k>(reader: &mut Reader<'_>, keys: &'k [Key]) -> Option<(usize, &'k Key)> {
-    let name = reader.quoted()?;
+fn read_other_key<'k>(reader: &mut Reader<'_>, keys: &'k [Key]) -> Option<(usize, &'k Key)> {
+    let name = reader.take_quoted()?;
     let found = keys
         .iter()
         .enumerate()
         .find(|(_, key)| key.name.as_bytes() == name)?;
-    reader.white_space();
+    reader.skip_white_space();
     reader.take(b':')?;
     Some(found)
 }
@@ -273,7 +273,7 @@ fn elsewhere<'k>(reader: &mut Reader<'_>, keys: &'k [Key]) -> Option<(usize, &'k
     clippy::inline_always,
     reason = "once for inputs and once for rows, and a call costs as much as a value"
 )]
-fn value<'a>(
+fn read_value<'a>(
     reader: &mut Reader<'a>,
     form: Form,
     ty: &'a Type,
@@ -309,12 +309,12 @@ fn value<'a>(
             let Type::Enum(of) = ty else {
                 return None;
             };
-            let name = reader.quoted()?;
+            let name = reader.take_quoted()?;
             let member = of.members().iter().position(|member| member.as_bytes() == name)?;
             sink.put(place, Word::Member(Member(u32::try_from(member).ok()?)))
         }
         Form::Float | Form::Timestamp | Form::Date | Form::Duration => {
-            sink.put(place, long(reader, form, ty)?)
+            sink.put(place, read_rare(reader, form, ty)?)
         }
     };
     is_put.then_some(())
@@ -322,7 +322,7 @@ fn value<'a>(
 
 /// What few nodes take.
 #[inline(never)]
-fn long(reader: &mut Reader<'_>, form: Form, ty: &Type) -> Option<Word<'static>> {
+fn read_rare(reader: &mut Reader<'_>, form: Form, ty: &Type) -> Option<Word<'static>> {
     let value = if form == Form::Float && reader.peek()? != b'"' {
         let (text, _) = reader.number()?;
         number(ty, std::str::from_utf8(text).ok()?)?
@@ -340,31 +340,31 @@ fn long(reader: &mut Reader<'_>, form: Form, ty: &Type) -> Option<Word<'static>>
 
 /// Writes an array of records into the rows of an input, and says how many there are.
 #[inline(never)]
-fn rows<'a>(
+fn read_rows<'a>(
     reader: &mut Reader<'a>,
     fields: &'a [Key],
     input: usize,
     words: &mut Words<'a>,
-    most: usize,
+    max: usize,
 ) -> Option<usize> {
     if !words.begin_rows(input, 0) {
         return None;
     }
     reader.take(b'[')?;
-    reader.white_space();
+    reader.skip_white_space();
     if reader.take(b']').is_some() {
         return Some(0);
     }
-    for count in 1..=most {
+    for count in 1..=max {
         let mut row = words.add_row(input)?;
-        object(reader, fields, |reader, place, key| match key.of {
-            Of::Value(form) => value(reader, form, &key.ty, place, &mut row),
-            Of::Rows(_) => None,
+        read_object(reader, fields, |reader, place, key| match key.of {
+            KeyContent::Value(form) => read_value(reader, form, &key.ty, place, &mut row),
+            KeyContent::Rows(_) => None,
         })?;
         if !row.is_whole() {
             return None;
         }
-        reader.white_space();
+        reader.skip_white_space();
         match reader.peek()? {
             b',' => reader.at += 1,
             b']' => {
@@ -373,7 +373,7 @@ fn rows<'a>(
             }
             _ => return None,
         }
-        reader.white_space();
+        reader.skip_white_space();
     }
     None
 }
@@ -396,25 +396,25 @@ const TENS: [u64; 20] = [
 
 /// Plain notation with so many digits after the point, as `plain` writes it.
 #[inline]
-fn decimal(coefficient: i64, scale: u16, out: &mut Vec<u8>) {
+fn write_decimal(coefficient: i64, scale: u16, out: &mut Vec<u8>) {
     let Some(unit) = TENS.get(usize::from(scale)) else {
         let mut text = String::new();
         plain(i128::from(coefficient), scale, &mut text);
         out.extend_from_slice(text.as_bytes());
         return;
     };
-    // At most twenty digits, or a zero, a point and nineteen; and a sign.
+    // At max twenty digits, or a zero, a point and nineteen; and a sign.
     let mut room = [0; 24];
     let magnitude = coefficient.unsigned_abs();
     let mut at = room.len();
     if scale > 0 {
-        at = digits(magnitude % unit, usize::from(scale), &mut room, at);
+        at = write_digits(magnitude % unit, usize::from(scale), &mut room, at);
         at -= 1;
         if let Some(place) = room.get_mut(at) {
             *place = b'.';
         }
     }
-    at = digits(
+    at = write_digits(
         if scale > 0 { magnitude / unit } else { magnitude },
         1,
         &mut room,
@@ -431,7 +431,7 @@ fn decimal(coefficient: i64, scale: u16, out: &mut Vec<u8>) {
 
 /// Writes a number before a place, with at least so many digits; where it begins.
 #[inline]
-fn digits(mut rest: u64, least: usize, room: &mut [u8; 24], end: usize) -> usize {
+fn write_digits(mut rest: u64, least: usize, room: &mut [u8; 24], end: usize) -> usize {
     let mut at = end;
     while rest >= 10 {
         let pair = usize::try_from(rest % 100).unwrap_or(0) * 2;

@@ -10,24 +10,24 @@ use crate::inputs::problems::Problems;
 use crate::{Mention, Outcome};
 
 /// What most answers have room in.
-const LONG_ENOUGH: usize = 256;
+const OUTCOME_CAPACITY: usize = 256;
 /// Decimals of more places are written by `Decimal`.
-const SHORT_SCALE: usize = 18;
+const MAX_SHORT_SCALE: usize = 18;
 
-pub(super) struct Writing<'a> {
+pub(super) struct OutcomeWriter<'a> {
     pub(super) node: &'a Node,
 }
 
 pub(super) fn bad_input(problems: &Problems) -> String {
     let mut out = String::new();
-    failed(ErrorCode::BadInput.name(), None, problems, &mut out);
+    write_failed(ErrorCode::BadInput.name(), None, problems, &mut out);
     out
 }
 
-fn failed(code: &str, at: Option<u32>, problems: &Problems, out: &mut String) {
+fn write_failed(code: &str, at: Option<u32>, problems: &Problems, out: &mut String) {
     out.push_str("{\"at\":");
     match at {
-        // Writing to a string cannot fail.
+        // OutcomeWriter to a string cannot fail.
         Some(at) => drop(write!(out, "{at}")),
         None => out.push_str("null"),
     }
@@ -52,15 +52,15 @@ pub(crate) fn order_of_outputs(node: &Node) -> Box<[usize]> {
     places.into()
 }
 
-impl Writing<'_> {
+impl OutcomeWriter<'_> {
     /// The outcome of a node that returned these, by their places in declared order; `order` is that of their names.
     /// Nothing where one is not there.
-    pub(super) fn returned<'v>(
+    pub(super) fn write_returned<'v>(
         &self,
         order: &[usize],
         value: impl Fn(usize) -> Option<&'v Value>,
     ) -> Option<String> {
-        let mut out = String::with_capacity(LONG_ENOUGH);
+        let mut out = String::with_capacity(OUTCOME_CAPACITY);
         out.push_str("{\"kind\":\"returned\",\"value\":");
         let mut before = "{\"";
         for place in order {
@@ -98,7 +98,7 @@ impl Writing<'_> {
                 out.push('}');
             }
             Outcome::Failed { code, expression } => {
-                failed(code.name(), Some(*expression), &Problems::default(), &mut out);
+                write_failed(code.name(), Some(*expression), &Problems::default(), &mut out);
             }
             Outcome::ContractBroken {
                 phase,
@@ -248,14 +248,14 @@ pub(super) fn plain(coefficient: i128, scale: u16, out: &mut String) {
         }
         return;
     };
-    if usize::from(scale) > SHORT_SCALE {
+    if usize::from(scale) > MAX_SHORT_SCALE {
         if let Ok(number) = Decimal::new(coefficient, scale) {
             let _ = write!(out, "{number}");
         }
         return;
     }
     // From the last digit on: at most twenty of them, or as many as the scale asks for, one more, and a point.
-    let mut digits = [b'0'; 2 + SHORT_SCALE + 20];
+    let mut digits = [b'0'; 2 + MAX_SHORT_SCALE + 20];
     let mut length = 0;
     let mut places = digits.iter_mut().rev();
     let mut left = scale;

@@ -10,7 +10,7 @@ mod siphash;
 mod words;
 
 use siphash::{Piece, Sip};
-pub(crate) use words::Hashed;
+pub(crate) use words::HashPlan;
 
 /// The key of fingerprints. Nobody who does not know it can aim at two inputs with the same one.
 pub type FingerprintKey = [u8; 16];
@@ -99,7 +99,7 @@ impl Fingerprint {
     }
 
     /// A tag, a length and so many bytes.
-    fn tagged(&mut self, tag: u8, bytes: &[u8]) {
+    fn put_tagged(&mut self, tag: u8, bytes: &[u8]) {
         self.put(u128::from(tag) | (bytes.len() as u128) << 8, 9);
         self.bytes(bytes);
     }
@@ -118,7 +118,7 @@ impl Fingerprint {
                 self.bytes(&coefficient.to_le_bytes());
             }
             // Rare, and its text has all its digits.
-            None => self.tagged(b'D', value.to_string().as_bytes()),
+            None => self.put_tagged(b'D', value.to_string().as_bytes()),
         }
         self.put(u128::from(scale), 2);
     }
@@ -166,8 +166,8 @@ impl Fingerprint {
                 let value = if value.is_nan() { f64::NAN } else { *value };
                 self.number(b'f', value.to_bits().cast_signed());
             }
-            (Value::Text(value), _) => self.tagged(b't', value.as_bytes()),
-            (Value::Bytes(value), _) => self.tagged(b'y', value),
+            (Value::Text(value), _) => self.put_tagged(b't', value.as_bytes()),
+            (Value::Bytes(value), _) => self.put_tagged(b'y', value),
             (Value::Timestamp(value), _) => self.number(b's', *value),
             (Value::Date(value), _) => self.number(b'a', i64::from(*value)),
             (Value::Duration(value), _) => self.number(b'u', *value),
@@ -195,8 +195,8 @@ impl Fingerprint {
             match key {
                 Key::Boolean(key) => self.boolean(key),
                 Key::Integer(key) => self.number(b'i', key),
-                Key::Text(key) => self.tagged(b't', key.as_bytes()),
-                Key::Bytes(key) => self.tagged(b'y', key),
+                Key::Text(key) => self.put_tagged(b't', key.as_bytes()),
+                Key::Bytes(key) => self.put_tagged(b'y', key),
                 Key::Timestamp(key) => self.number(b's', key),
                 Key::Date(key) => self.number(b'a', i64::from(key)),
                 Key::Member(key) => self.member(key),
@@ -210,7 +210,7 @@ impl Fingerprint {
             Json::Null => self.tag(b'0'),
             Json::Boolean(value) => self.boolean(*value),
             Json::Number(value) => self.decimal(value),
-            Json::Text(value) => self.tagged(b't', value.as_bytes()),
+            Json::Text(value) => self.put_tagged(b't', value.as_bytes()),
             Json::Array(items) => {
                 self.tag(b'A');
                 self.length(items.len());

@@ -15,7 +15,7 @@ pub struct Mark {
 }
 
 #[cfg(not(feature = "blind"))]
-mod kept {
+mod storage {
     use super::Mark;
 
     /// The marks of a run.
@@ -39,7 +39,7 @@ mod kept {
 }
 
 #[cfg(feature = "blind")]
-mod kept {
+mod storage {
     use super::Mark;
 
     /// No marks: this build is there to be measured, and traces nothing.
@@ -58,4 +58,4 @@ mod kept {
     }
 }
 
-pub(crate) use kept::Marks;
+pub(crate) use storage::Marks;

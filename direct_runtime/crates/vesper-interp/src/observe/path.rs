@@ -148,7 +148,7 @@ impl Points {
     }
 
     /// The first of the three points of a statement.
-    pub(crate) fn repeated(&self, statement: &Loop) -> Option<u32> {
+    pub(crate) fn loop_statement(&self, statement: &Loop) -> Option<u32> {
         self.loops.get(&address(statement)).copied()
     }
 

@@ -214,9 +214,9 @@ impl Execution {
         };
         // Whatever happens from here on, a panic included: it does not go on from a place between two instructions.
         self.state = State::Ended;
-        self.meter.go();
+        self.meter.start_clock();
         let done = ended.and_then(|ended| self.run(ended));
-        self.meter.wait();
+        self.meter.stop_clock();
         Ok(match done {
             Ok(advanced) => advanced,
             Err(fault) => Advanced::Done(Outcome::Fault(fault), self.marks.take()),
@@ -278,7 +278,7 @@ impl Execution {
             };
             let callee = std::mem::replace(&mut self.unit, unit);
             self.frame = frame;
-            ended = self.go_on(&callee, site, outcome)?;
+            ended = self.resume_caller(&callee, site, outcome)?;
         }
     }
 
@@ -318,7 +318,12 @@ impl Execution {
     }
 
     /// Goes on after a call, with how the called node ended; the outcome, where that ends the caller too.
-    fn go_on(&mut self, callee: &Unit, site: u32, outcome: Outcome) -> Result<Option<Outcome>, Fault> {
+    fn resume_caller(
+        &mut self,
+        callee: &Unit,
+        site: u32,
+        outcome: Outcome,
+    ) -> Result<Option<Outcome>, Fault> {
         let code = code(&self.unit, &self.form, &self.callers);
         let CallSite { out, result, .. } = code.calls.get(site as usize).ok_or(NO_SITE)?;
         let failure = match outcome {

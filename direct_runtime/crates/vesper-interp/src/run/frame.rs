@@ -3,7 +3,7 @@
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{FailureCode, Value};
 
-use crate::bytecode::sites::Becomes;
+use crate::bytecode::sites::ErrorConversion;
 use crate::bytecode::{Code, Operand, PathOfCode};
 use crate::observe::path::Path;
 use crate::run::loop_state::{LoopState, Range};
@@ -114,12 +114,12 @@ impl Frame {
     /// A run of the pathed form that begins: it has passed nothing.
     pub(crate) fn pathed(code: &Code, registers: Vec<Value>) -> Self {
         let mut frame = Self::new(code, registers);
-        frame.empty_path(code);
+        frame.clear_path(code);
         frame
     }
 
     /// Nothing was passed, where the code has a path.
-    pub(crate) fn empty_path(&mut self, code: &Code) {
+    pub(crate) fn clear_path(&mut self, code: &Code) {
         if let Some(path) = &code.path {
             let words = self.registers.iter_mut().skip(path.first.0 as usize);
             for word in words.take(path.words) {
@@ -129,7 +129,7 @@ impl Frame {
     }
 
     /// All but the registers and the loops is as in a frame that begins.
-    pub(crate) fn begin_again(&mut self) {
+    pub(crate) fn reset_flow(&mut self) {
         self.next = 0;
         self.flow.is_error = false;
         self.flow.skipped.clear();
@@ -139,7 +139,7 @@ impl Frame {
     /// Back to the beginning, for another run of the same code with inputs of its own. What else stands in registers and
     /// loops is written before it is read.
     #[inline]
-    pub(crate) fn again(&mut self) {
+    pub(crate) fn rewind(&mut self) {
         self.next = 0;
         self.flow.is_error = false;
         for failure in &mut self.flow.failures {
@@ -164,7 +164,7 @@ impl Frame {
     /// The last instruction, which stopped the run, fails after all: goes on at a handler, or gives the failure back.
     pub(crate) fn fail(&mut self, code: &Code, failure: Failure) -> Result<Option<Failure>, Fault> {
         let at = self.next.saturating_sub(1);
-        match self.flow.take(code, &mut self.registers, at, failure)? {
+        match self.flow.handle(code, &mut self.registers, at, failure)? {
             Ok(next) => {
                 self.next = next;
                 Ok(None)
@@ -179,7 +179,7 @@ const NOT_HELD: Fault = "a handler holds no failure";
 impl FlowState {
     /// Where a failure of the instruction `at` goes on, or the failure itself where nothing takes it.
     #[cold]
-    pub(crate) fn take(
+    pub(crate) fn handle(
         &mut self,
         code: &Code,
         registers: &mut [Value],
@@ -197,17 +197,24 @@ impl FlowState {
                 return Ok(Ok(handler.at));
             }
         }
-        let Some(becomes) = &code.becomes else {
+        let Some(error_conversion) = &code.error_conversion else {
             return Ok(Err(failure));
         };
-        let member = becomes.codes.member(failure.code.name());
-        let Some(member) = member.filter(|_| (becomes.start..becomes.end).contains(&at)) else {
+        let member = error_conversion.codes.member(failure.code.name());
+        let Some(member) = member.filter(|_| (error_conversion.start..error_conversion.end).contains(&at))
+        else {
             return Ok(Err(failure));
         };
-        declare(code, becomes, registers, Value::Member(member), &failure.code)?;
+        declare(
+            code,
+            error_conversion,
+            registers,
+            Value::Member(member),
+            &failure.code,
+        )?;
         self.is_error = true;
-        self.skip(code, at, becomes.to);
-        Ok(Ok(becomes.to))
+        self.skip(code, at, error_conversion.to);
+        Ok(Ok(error_conversion.to))
     }
 
     /// What stands between an instruction that failed and the one at which it goes on is not run; in a loop it may have
@@ -222,16 +229,16 @@ impl FlowState {
     }
 
     /// The failure that a handler took.
-    pub(crate) fn held(&mut self, slot: u32) -> Result<Failure, Fault> {
+    pub(crate) fn take_failure(&mut self, slot: u32) -> Result<Failure, Fault> {
         let held = self.failures.get_mut(slot as usize);
         held.and_then(Option::take).ok_or(NOT_HELD)
     }
 }
 
-/// Puts the error that a failure becomes into the registers, and takes the outputs out of them.
+/// Puts the error that a failure error_conversion into the registers, and takes the outputs out of them.
 fn declare(
     code: &Code,
-    becomes: &Becomes,
+    error_conversion: &ErrorConversion,
     registers: &mut [Value],
     member: Value,
     failure: &FailureCode,
@@ -241,7 +248,7 @@ fn declare(
         // `error_code` is the first field.
         let value = match member.take() {
             Some(member) => member,
-            None if becomes.message == Some(place) => Value::Text(failure.name().into()),
+            None if error_conversion.message == Some(place) => Value::Text(failure.name().into()),
             None => Value::Null,
         };
         write(registers, *field, value)?;

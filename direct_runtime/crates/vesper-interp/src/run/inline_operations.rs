@@ -13,7 +13,7 @@ use crate::bytecode::{Operand, Register};
 use crate::run::{Fault, NO_REGISTER};
 
 /// What came of an operation.
-pub(crate) enum Quick {
+pub(crate) enum InlineResult {
     /// The result is in its register.
     Done,
     Failed(ErrorCode),
@@ -48,7 +48,7 @@ pub(crate) fn is_comparison(op: Op) -> bool {
 
 /// Whether a comparison of numbers holds, if it is one of these and they are of usual size.
 #[inline]
-pub(crate) fn holds(op: Op, left: &Value, right: &Value) -> Option<bool> {
+pub(crate) fn compare_inline(op: Op, left: &Value, right: &Value) -> Option<bool> {
     match (left, right) {
         (Value::Decimal(left), Value::Decimal(right)) => {
             let order = Decimal::small_order(left, right)?;
@@ -91,20 +91,20 @@ pub(crate) fn holds(op: Op, left: &Value, right: &Value) -> Option<bool> {
     reason = "one jump for the instruction and its operation"
 )]
 #[expect(clippy::too_many_lines, reason = "one arm an operation, as in `dispatch`")]
-pub(crate) fn quick(
+pub(crate) fn run_inline(
     op: Op,
     first: Operand,
     second: Operand,
     out: Register,
     constants: &[Value],
     registers: &mut [Value],
-) -> Result<Quick, Fault> {
+) -> Result<InlineResult, Fault> {
     let left = first.read(constants, registers).ok_or(NO_REGISTER)?;
     let right = second.read(constants, registers).ok_or(NO_REGISTER)?;
     macro_rules! write {
         ($set:ident($($part:expr),*)) => {{
             registers.get_mut(out.0 as usize).ok_or(NO_REGISTER)?.$set($($part),*);
-            Ok(Quick::Done)
+            Ok(InlineResult::Done)
         }};
     }
     // Two arguments of one type; where they are not, `dispatch` says so.
@@ -112,7 +112,7 @@ pub(crate) fn quick(
         ($kind:ident) => {
             match (left, right) {
                 (Value::$kind(left), Value::$kind(right)) => (left, right),
-                _ => return Ok(Quick::Unknown),
+                _ => return Ok(InlineResult::Unknown),
             }
         };
     }
@@ -128,7 +128,7 @@ pub(crate) fn quick(
             let (left, right) = two!(Integer);
             match Native.$kernel(*left, *right) {
                 Ok(value) => write!(set_integer(value)),
-                Err(code) => Ok(Quick::Failed(code)),
+                Err(code) => Ok(InlineResult::Failed(code)),
             }
         }};
     }
@@ -144,7 +144,7 @@ pub(crate) fn quick(
             let (left, right) = two!(Decimal);
             match left.$small(right) {
                 Some((coefficient, scale)) => write!(set_small_decimal(coefficient, scale)),
-                None => Ok(Quick::Unknown),
+                None => Ok(InlineResult::Unknown),
             }
         }};
     }
@@ -154,7 +154,7 @@ pub(crate) fn quick(
             let holds: fn(Ordering) -> bool = $holds;
             match Decimal::small_order(left, right) {
                 Some(order) => write!(set_boolean(holds(order))),
-                None => Ok(Quick::Unknown),
+                None => Ok(InlineResult::Unknown),
             }
         }};
     }
@@ -179,14 +179,14 @@ pub(crate) fn quick(
         Op::IntegerGreaterOrEqual => compare!(Integer, integer_greater_or_equal),
         Op::IntegerToFloat => {
             let Value::Integer(value) = left else {
-                return Ok(Quick::Unknown);
+                return Ok(InlineResult::Unknown);
             };
             let value = Native.integer_to_float(*value);
             write!(set_float(value))
         }
         Op::DecimalFromInteger => {
             let Value::Integer(value) = left else {
-                return Ok(Quick::Unknown);
+                return Ok(InlineResult::Unknown);
             };
             let value = i128::from(*value);
             write!(set_small_decimal(value, 0))
@@ -212,11 +212,11 @@ pub(crate) fn quick(
         Op::DecimalGreaterOrEqual => order!(Ordering::is_ge),
         Op::BooleanNot => {
             let Value::Boolean(value) = left else {
-                return Ok(Quick::Unknown);
+                return Ok(InlineResult::Unknown);
             };
             let value = Native.boolean_not(*value);
             write!(set_boolean(value))
         }
-        _ => Ok(Quick::Unknown),
+        _ => Ok(InlineResult::Unknown),
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct LoopState {
 }
 
 /// Room for so many items is kept from one run to the next.
-const KEPT: usize = 64;
+const RETAINED_ITEMS: usize = 64;
 
 /// Integers that are still to come.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl Range {
 }
 
 /// Fails where there is no room for one item more than these.
-fn has_room(length: usize) -> Result<(), ErrorCode> {
+fn check_room(length: usize) -> Result<(), ErrorCode> {
     if length >= ITEMS {
         return Err(ErrorCode::TooLarge);
     }
@@ -90,13 +90,13 @@ impl LoopState {
     }
 
     /// Lets go of everything, as a new one; of memory, what a short loop needs is kept.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.over = Value::Null;
         self.next = 0;
         self.range = None;
         for list in [&mut self.items, &mut self.keys] {
             list.clear();
-            list.shrink_to(KEPT);
+            list.shrink_to(RETAINED_ITEMS);
         }
         if !self.entries.is_empty() {
             self.entries.clear();
@@ -192,7 +192,7 @@ impl LoopState {
     /// Adds an item of an array.
     #[inline]
     pub(crate) fn push(&mut self, value: Value) -> Result<(), ErrorCode> {
-        has_room(self.items.len())?;
+        check_room(self.items.len())?;
         self.items.push(value);
         Ok(())
     }
@@ -218,7 +218,7 @@ impl LoopState {
         if self.entries.insert(key, value).is_some() {
             return Err(ErrorCode::DuplicateKey);
         }
-        has_room(length)
+        check_room(length)
     }
 
     /// True where an entry of this key can be put: it is not there, and there is room.
@@ -227,7 +227,7 @@ impl LoopState {
     }
 
     /// How many items the loop has built.
-    pub(crate) fn built(&self) -> usize {
+    pub(crate) fn built_count(&self) -> usize {
         self.items.len()
     }
 
@@ -239,7 +239,7 @@ impl LoopState {
             *count = count.saturating_add(1);
             return Ok(());
         }
-        has_room(self.entries.len())?;
+        check_room(self.entries.len())?;
         self.entries.insert(key, Value::Integer(1));
         Ok(())
     }
@@ -248,11 +248,11 @@ impl LoopState {
     #[inline]
     pub(crate) fn group(&mut self, key: OwnedKey, item: Value) -> Result<(), ErrorCode> {
         if let Some(group) = self.groups.get_mut(&key) {
-            has_room(group.len())?;
+            check_room(group.len())?;
             group.push(item);
             return Ok(());
         }
-        has_room(self.groups.len())?;
+        check_room(self.groups.len())?;
         self.groups.insert(key, vec![item]);
         Ok(())
     }

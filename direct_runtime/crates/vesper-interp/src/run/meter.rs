@@ -61,9 +61,9 @@ impl From<Exhausted> for Outcome {
 }
 
 /// So many units are spent between two looks at the clock.
-const UNITS_A_LOOK: u64 = 1_024;
+const UNITS_PER_POLL: u64 = 1_024;
 /// A run of no more units is short: nobody is asked whether it should go on.
-const SHORT: u64 = 4_096;
+const SHORT_RUN_UNITS: u64 = 4_096;
 
 /// What is left.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ impl Meter {
     pub(crate) fn new(limits: Limits) -> Self {
         let (at_hand, clock) = match (limits.time, limits.watch) {
             (None, None) => (limits.fuel, None),
-            (None, Some(_)) => (limits.fuel.min(SHORT), None),
+            (None, Some(_)) => (limits.fuel.min(SHORT_RUN_UNITS), None),
             (Some(left), _) => (0, Some(Clock { left, since: None })),
         };
         Self {
@@ -139,14 +139,14 @@ impl Meter {
                 self.at_hand = left;
                 Ok(())
             }
-            None => self.look(),
+            None => self.poll(),
         }
     }
 
     /// Where none is at hand, looks for more without taking any; false where the next unit is not to be had.
     #[cold]
     pub fn refill(&mut self) -> bool {
-        if self.at_hand == 0 && self.look().is_ok() {
+        if self.at_hand == 0 && self.poll().is_ok() {
             self.at_hand += 1;
         }
         self.at_hand > 0
@@ -154,7 +154,7 @@ impl Meter {
 
     /// Takes one unit where none is at hand.
     #[cold]
-    fn look(&mut self) -> Result<(), Exhausted> {
+    fn poll(&mut self) -> Result<(), Exhausted> {
         // SEMANTICS: fuel first, so that an execution that is out of it says so whatever the clock says.
         if self.rest == 0 {
             return Err(Exhausted::Fuel);
@@ -162,10 +162,10 @@ impl Meter {
         if self.clock.as_ref().is_some_and(Clock::is_overdue) {
             return Err(Exhausted::Time);
         }
-        if self.taken >= SHORT && self.watch.is_some_and(|Watch(should_stop)| should_stop()) {
+        if self.taken >= SHORT_RUN_UNITS && self.watch.is_some_and(|Watch(should_stop)| should_stop()) {
             return Err(Exhausted::Stopped);
         }
-        let taken = self.rest.min(UNITS_A_LOOK);
+        let taken = self.rest.min(UNITS_PER_POLL);
         self.rest -= taken;
         self.taken += taken;
         self.at_hand = taken - 1;
@@ -173,8 +173,8 @@ impl Meter {
     }
 
     /// The same for a run beside this one that computes from now on, and for no longer than this.
-    pub(crate) fn within(&self, time: Duration) -> Self {
-        let at_hand = self.at_hand.min(UNITS_A_LOOK);
+    pub(crate) fn limited_to(&self, time: Duration) -> Self {
+        let at_hand = self.at_hand.min(UNITS_PER_POLL);
         let back = self.at_hand - at_hand;
         let own = self.clock.as_ref().map(|clock| {
             let spent = clock.since.map_or(Duration::ZERO, |since| since.elapsed());
@@ -194,7 +194,7 @@ impl Meter {
 
     /// The execution computes from now on.
     #[inline]
-    pub(crate) fn go(&mut self) {
+    pub(crate) fn start_clock(&mut self) {
         if let Some(clock) = &mut self.clock {
             clock.since = Some(Instant::now());
         }
@@ -202,7 +202,7 @@ impl Meter {
 
     /// The execution waits from now on, or has ended.
     #[inline]
-    pub(crate) fn wait(&mut self) {
+    pub(crate) fn stop_clock(&mut self) {
         if let Some(clock) = &mut self.clock {
             let spent = clock.since.take().map_or(Duration::ZERO, |since| since.elapsed());
             clock.left = clock.left.saturating_sub(spent);
@@ -216,18 +216,18 @@ mod tests {
 
     #[test]
     fn a_run_beside_another_has_its_fuel_and_less_time() {
-        let fuel = 10 * UNITS_A_LOOK;
+        let fuel = 10 * UNITS_PER_POLL;
         let mut meter = Meter::new(Limits {
             fuel,
             ..Limits::default()
         });
         assert!(meter.spend().is_ok());
-        let mut beside = meter.within(Duration::ZERO);
+        let mut beside = meter.limited_to(Duration::ZERO);
         assert_eq!((beside.spent(), beside.left()), (meter.spent(), meter.left()));
         let units = (0..=fuel).take_while(|_| beside.spend().is_ok()).count() as u64;
-        assert_eq!(units, UNITS_A_LOOK, "then somebody looks at the clock");
+        assert_eq!(units, UNITS_PER_POLL, "then somebody looks at the clock");
         assert_eq!(beside.spend(), Err(Exhausted::Time));
-        let mut beside = meter.within(Duration::MAX);
+        let mut beside = meter.limited_to(Duration::MAX);
         let units = (0..=fuel).take_while(|_| beside.spend().is_ok()).count() as u64;
         assert_eq!((units, beside.spend()), (fuel - 1, Err(Exhausted::Fuel)));
         assert_eq!(meter.spent(), 1, "nothing is taken from the other");
@@ -239,13 +239,13 @@ mod tests {
             time: Some(Duration::ZERO),
             ..Limits::default()
         });
-        meter.go();
-        assert_eq!(meter.within(Duration::MAX).spend(), Err(Exhausted::Time));
+        meter.start_clock();
+        assert_eq!(meter.limited_to(Duration::MAX).spend(), Err(Exhausted::Time));
     }
 
     fn spent(limits: Limits) -> (u64, Exhausted) {
         let mut meter = Meter::new(limits);
-        meter.go();
+        meter.start_clock();
         let mut units = 0;
         loop {
             match meter.spend() {
@@ -274,7 +274,14 @@ mod tests {
 
     #[test]
     fn a_watch_changes_no_fuel_and_stops_what_is_not_short() {
-        for fuel in [0, 1, SHORT - 1, SHORT, SHORT + 1, 3 * SHORT] {
+        for fuel in [
+            0,
+            1,
+            SHORT_RUN_UNITS - 1,
+            SHORT_RUN_UNITS,
+            SHORT_RUN_UNITS + 1,
+            3 * SHORT_RUN_UNITS,
+        ] {
             let watch = Some(Watch(|| false));
             assert_eq!(
                 spent(Limits {
@@ -287,17 +294,17 @@ mod tests {
         }
         let watch = Some(Watch(|| true));
         let limits = Limits {
-            fuel: SHORT,
+            fuel: SHORT_RUN_UNITS,
             time: None,
             watch,
         };
-        assert_eq!(spent(limits), (SHORT, Exhausted::Fuel));
+        assert_eq!(spent(limits), (SHORT_RUN_UNITS, Exhausted::Fuel));
         let limits = Limits {
-            fuel: SHORT + 1,
+            fuel: SHORT_RUN_UNITS + 1,
             time: None,
             watch,
         };
-        assert_eq!(spent(limits), (SHORT, Exhausted::Stopped));
+        assert_eq!(spent(limits), (SHORT_RUN_UNITS, Exhausted::Stopped));
     }
 
     #[test]
@@ -321,10 +328,10 @@ mod tests {
             time,
             watch: None,
         });
-        meter.go();
-        meter.wait();
+        meter.start_clock();
+        meter.stop_clock();
         std::thread::sleep(Duration::from_millis(300));
-        meter.go();
+        meter.start_clock();
         assert_eq!(meter.spend(), Ok(()));
     }
 }

@@ -35,7 +35,7 @@ pub struct Room {
     order: OnceCell<Box<[usize]>>,
 }
 
-const NOT_ITS_ROOM: Fault = "a run was given the room of another node";
+const WRONG_FRAME: Fault = "a run was given the frame of another node";
 const HAS_STOPPED: Fault = "a node without requests and calls has stopped";
 
 impl Room {
@@ -49,10 +49,10 @@ impl Room {
         for register in &mut self.frame.registers {
             register.clear();
         }
-        self.frame.loops.iter_mut().for_each(LoopState::let_go);
-        self.frame.begin_again();
+        self.frame.loops.iter_mut().for_each(LoopState::release);
+        self.frame.reset_flow();
         if let Some(form) = &self.pathed {
-            self.frame.empty_path(&form.code);
+            self.frame.clear_path(&form.code);
         }
     }
 
@@ -69,12 +69,13 @@ impl Room {
 impl Program {
     /// Room for runs of this node; nothing where it asks, calls or needs the time.
     pub fn room(&self) -> Option<Room> {
-        self.is_alone().then(|| self.room_for(&self.unit().plain, None))
+        self.is_self_contained()
+            .then(|| self.room_for(&self.unit().plain, None))
     }
 
     /// The same for runs that say which way they go.
     pub fn pathed_room(&self) -> Option<Room> {
-        let form = self.pathed().ok().filter(|_| self.is_alone())?;
+        let form = self.pathed().ok().filter(|_| self.is_self_contained())?;
         Some(self.room_for(&form.code, Some(Arc::clone(form))))
     }
 
@@ -93,10 +94,10 @@ impl Program {
     /// Runs the node on the inputs that are in its room. What it returns is left there: the outcome has no values.
     pub fn run_in(&self, room: &mut Room, limits: Limits) -> Outcome {
         if room.of != Arc::as_ptr(self.unit()).addr() {
-            return Outcome::Fault(NOT_ITS_ROOM);
+            return Outcome::Fault(WRONG_FRAME);
         }
         let mut meter = Meter::new(limits);
-        meter.go();
+        meter.start_clock();
         let unit = self.unit();
         let (frame, marks) = (&mut room.frame, &mut Marks::default());
         let ran = match &room.pathed {

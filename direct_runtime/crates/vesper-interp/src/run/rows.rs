@@ -35,7 +35,7 @@ impl Program {
         if self.uses_now() && now.is_none() {
             return Err(Misuse("the node uses now, and no time was given".to_owned()));
         }
-        let is_reused = self.is_alone();
+        let is_reused = self.is_self_contained();
         let inputs = vec![Value::Null; self.node().inputs.len()];
         let frame = Frame::new(self.plain(), inputs);
         Ok(Rows {
@@ -63,9 +63,9 @@ impl Rows<'_> {
             let inputs = self.inputs().to_vec();
             return self.program.run_within(inputs, self.now.clone(), self.limits);
         }
-        self.frame.again();
+        self.frame.rewind();
         let mut meter = Meter::new(self.limits);
-        meter.go();
+        meter.start_clock();
         let unit = self.program.unit();
         let ran = (unit.tier).run(
             unit,

@@ -14,7 +14,7 @@ use crate::run::{Fault, NO_REGISTER, class_of, write};
 
 /// What came of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stepped {
+pub enum StepResult {
     /// The next one follows.
     Done,
     /// It jumps.
@@ -51,7 +51,7 @@ fn read<'a>(tables: &'a Tables, registers: &'a [Value], operand: Operand) -> Res
 }
 
 /// What an instruction that only reads a field reads: where it stands, without a copy.
-pub fn field<'a>(
+pub fn read_field<'a>(
     instruction: &Instruction,
     tables: &'a Tables,
     frame: &'a Frame,
@@ -78,7 +78,7 @@ pub fn field<'a>(
 /// this call alone, and is not done: the call reads the field where it stands.
 ///
 /// Nothing at all for another instruction than a call.
-pub fn called(
+pub fn call_value(
     instruction: &Instruction,
     lent: Option<&Instruction>,
     tables: &Tables,
@@ -89,7 +89,7 @@ pub fn called(
     };
     let lent = match lent {
         Some(field @ (Instruction::Field { out, .. } | Instruction::LoopField { out, .. })) => {
-            match self::field(field, tables, frame)? {
+            match self::read_field(field, tables, frame)? {
                 Ok(value) => Some((Operand::register(*out), value)),
                 Err(fault) => return Some(Err(fault)),
             }
@@ -115,7 +115,7 @@ pub fn called(
 
 /// Does one instruction that takes no fuel; of those that take some, the fuel is the caller's affair.
 #[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `run`")]
-pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Result<Stepped, Fault> {
+pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Result<StepResult, Fault> {
     let Frame {
         registers,
         loops,
@@ -125,8 +125,20 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
     let registers = registers.as_mut_slice();
     let value_of = |registers: &[Value], operand: Operand| read(tables, registers, operand).cloned();
     // True where it went well; a failure has changed nothing.
-    let or_refused = |is_done: bool| Ok(if is_done { Stepped::Done } else { Stepped::Refused });
-    let jump_if = |condition: bool| Ok(if condition { Stepped::Jumps } else { Stepped::Done });
+    let refuse_unless = |is_done: bool| {
+        Ok(if is_done {
+            StepResult::Done
+        } else {
+            StepResult::Refused
+        })
+    };
+    let jump_if = |condition: bool| {
+        Ok(if condition {
+            StepResult::Jumps
+        } else {
+            StepResult::Done
+        })
+    };
     match *instruction {
         Instruction::Call { op, out, args, .. } => return call(op, &args, out, tables, registers),
         Instruction::Move { out, from } => {
@@ -164,7 +176,7 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             write(registers, out, Value::Record(fields.into()))?;
         }
         Instruction::Field { out, .. } | Instruction::LoopField { out, .. } => {
-            let value = field(instruction, tables, frame).ok_or(NO_FIELD)??.clone();
+            let value = read_field(instruction, tables, frame).ok_or(NO_FIELD)??.clone();
             write(&mut frame.registers, out, value)?;
         }
         Instruction::LoopStart { slot, over } => {
@@ -186,7 +198,7 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             else {
                 return Err(MISTYPED);
             };
-            return or_refused(state(loops, slot)?.start_range(*start, *end, *step).is_ok());
+            return refuse_unless(state(loops, slot)?.start_range(*start, *end, *step).is_ok());
         }
         Instruction::LoopNext { slot, item, .. } => {
             let item = registers.get_mut(item.0 as usize).ok_or(NO_REGISTER)?;
@@ -195,14 +207,14 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
         Instruction::LoopAdvance { slot, .. } => return jump_if(!state(loops, slot)?.advance()),
         Instruction::LoopNextEntry { slot, key, value, .. } => {
             let Some((of_key, of_value)) = state(loops, slot)?.next_entry() else {
-                return Ok(Stepped::Jumps);
+                return Ok(StepResult::Jumps);
             };
             write(registers, key, of_key)?;
             write(registers, value, of_value)?;
         }
         Instruction::LoopPush { slot, value, .. } => {
             let value = value_of(registers, value)?;
-            return or_refused(state(loops, slot)?.push(value).is_ok());
+            return refuse_unless(state(loops, slot)?.push(value).is_ok());
         }
         Instruction::LoopPushMember { slot, value } => {
             let value = value_of(registers, value)?;
@@ -210,23 +222,23 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
         }
         Instruction::LoopPushKeyed { slot, key, item, .. } => {
             let (key, item) = (value_of(registers, key)?, value_of(registers, item)?);
-            return or_refused(state(loops, slot)?.push_keyed(key, item).is_ok());
+            return refuse_unless(state(loops, slot)?.push_keyed(key, item).is_ok());
         }
         Instruction::LoopPut { slot, key, value, .. } => {
             let key = read(tables, registers, key)?.to_key().ok_or(NOT_A_KEY)?;
             let value = value_of(registers, value)?;
             let state = state(loops, slot)?;
             // Asked first: putting an entry leaves it there even where it fails.
-            return or_refused(state.can_put(&key) && state.put(key, value).is_ok());
+            return refuse_unless(state.can_put(&key) && state.put(key, value).is_ok());
         }
         Instruction::LoopCount { slot, key, .. } => {
             let key = read(tables, registers, key)?.to_key().ok_or(NOT_A_KEY)?;
-            return or_refused(state(loops, slot)?.count(key).is_ok());
+            return refuse_unless(state(loops, slot)?.count(key).is_ok());
         }
         Instruction::LoopGroup { slot, key, item, .. } => {
             let key = read(tables, registers, key)?.to_key().ok_or(NOT_A_KEY)?;
             let item = value_of(registers, item)?;
-            return or_refused(state(loops, slot)?.group(key, item).is_ok());
+            return refuse_unless(state(loops, slot)?.group(key, item).is_ok());
         }
         Instruction::LoopArray { slot, out } => write(registers, out, state(loops, slot)?.finish_array())?,
         Instruction::LoopSorted { slot, out, order } => {
@@ -243,8 +255,8 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             let state = state(loops, slot)?;
             // Asked first: finishing takes the items out even where it fails. Of so many some may be equal; the
             // interpreter finds out.
-            if state.built() > ITEMS {
-                return Ok(Stepped::Refused);
+            if state.built_count() > ITEMS {
+                return Ok(StepResult::Refused);
             }
             let Ok(set) = state.finish_set(kind).ok_or(NOT_A_KEY)? else {
                 return Err(NOT_A_KEY);
@@ -276,7 +288,7 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
         Instruction::RequireThat {
             op, first, second, ..
         } => {
-            return or_refused(holds(op, first, second, tables, registers)?);
+            return refuse_unless(holds(op, first, second, tables, registers)?);
         }
         Instruction::JumpUnlessNull { value, .. } => {
             return jump_if(!matches!(read(tables, registers, value)?, Value::Null));
@@ -288,7 +300,7 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             return jump_if(!is_true(condition, tables, registers)?);
         }
         Instruction::Require { condition, .. } => {
-            return or_refused(is_true(condition, tables, registers)?);
+            return refuse_unless(is_true(condition, tables, registers)?);
         }
         Instruction::EndWithError => flow.is_error = true,
         Instruction::LoopBegan { slot, out } => {
@@ -314,9 +326,9 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
         | Instruction::CallNode { .. }
         | Instruction::FailAgain { .. }
         | Instruction::Mark { .. }
-        | Instruction::Note { .. } => return Ok(Stepped::Refused),
+        | Instruction::Note { .. } => return Ok(StepResult::Refused),
     }
-    Ok(Stepped::Done)
+    Ok(StepResult::Done)
 }
 
 fn rounds(registers: &[Value], count: Register) -> Result<i64, Fault> {
@@ -368,14 +380,14 @@ fn call(
     out: Register,
     tables: &Tables,
     registers: &mut [Value],
-) -> Result<Stepped, Fault> {
+) -> Result<StepResult, Fault> {
     let mut values = [&Value::Boolean(false); MAX_ARITY];
     for (value, arg) in values.iter_mut().zip(args) {
         *value = read(tables, registers, *arg)?;
     }
     match dispatch(&Native, op, &values) {
-        Ok(result) => write(registers, out, result).map(|()| Stepped::Done),
-        Err(CallError::Failed(_)) => Ok(Stepped::Refused),
+        Ok(result) => write(registers, out, result).map(|()| StepResult::Done),
+        Err(CallError::Failed(_)) => Ok(StepResult::Refused),
         Err(CallError::Mistyped(_)) => Err(MISTYPED),
     }
 }

@@ -10,14 +10,14 @@ use crate::tier::native::Native;
 use crate::tier::words::{Block, Ended, Express, Scales, Shape, Words};
 
 /// A run without a frame that gives up costs about what one that does not saves: it may be one in three.
-const A_MISS: u32 = 2;
-const MOST_MISSES: u32 = 64;
+const MISS_PENALTY: u32 = 2;
+const MAX_MISSES: u32 = 64;
 /// For so many calls nobody tries after that.
-pub(super) const UNTIL_TRIED: u32 = 10_000;
+pub(super) const RETRY_CALLS: u32 = 10_000;
 /// Who has many rows to run asks again after so many whether there is such a way by now.
-pub(super) const UNTIL_ASKED: u32 = 64;
+pub(super) const RETRY_ROWS: u32 = 64;
 /// So many rows of a batch take about as long as a call: they are looked at as seldom as calls are.
-const ROWS_A_CALL: u32 = 16;
+const ROWS_PER_CALL: u32 = 16;
 
 /// Handed out in place of the way without a frame when somebody is to look at the form: it takes the time.
 #[derive(Debug)]
@@ -97,9 +97,9 @@ impl Tier {
             self.left.load(Ordering::Relaxed),
             self.misses.load(Ordering::Relaxed),
         );
-        if misses > MOST_MISSES {
+        if misses > MAX_MISSES {
             let rest = misses - 1;
-            let rest = if rest == MOST_MISSES { 0 } else { rest };
+            let rest = if rest == MAX_MISSES { 0 } else { rest };
             self.misses.store(rest, Ordering::Relaxed);
             return None;
         }
@@ -132,7 +132,7 @@ impl Tier {
             return;
         };
         if state.frameless.record(machine, interpreter) == Verdict::Slower {
-            let rest = MOST_MISSES + monitor::rest(state.rests);
+            let rest = MAX_MISSES + monitor::rest_calls(state.rests);
             self.misses.store(rest, Ordering::Relaxed);
             state.frameless = Monitor::new();
             state.rests = state.rests.saturating_add(1);
@@ -141,7 +141,7 @@ impl Tier {
 
     /// Told how a run without a frame ended.
     #[inline]
-    pub(crate) fn expressed(&self, has_outputs: bool) {
+    pub(crate) fn record_frameless(&self, has_outputs: bool) {
         let misses = self.misses.load(Ordering::Relaxed);
         if has_outputs {
             count(&self.expressed);
@@ -150,13 +150,13 @@ impl Tier {
             }
             return;
         }
-        self.missed(misses.saturating_add(A_MISS));
+        self.set_misses(misses.saturating_add(MISS_PENALTY));
     }
 
     /// Above a bound nobody tries for a while, or for as long as was said before.
-    fn missed(&self, misses: u32) {
-        let misses = if misses > MOST_MISSES {
-            misses.max(MOST_MISSES + UNTIL_TRIED)
+    fn set_misses(&self, misses: u32) {
+        let misses = if misses > MAX_MISSES {
+            misses.max(MAX_MISSES + RETRY_CALLS)
         } else {
             misses
         };
@@ -168,12 +168,12 @@ impl Tier {
     ///
     /// Threads that run rows side by side write these counters: once for many rows, or they would wait for each other.
     pub(crate) fn express_rows(&self, rows: u32) -> Result<(&dyn Express, u32), u32> {
-        let made = self.made.get().ok_or(UNTIL_ASKED)?;
-        let express = made.native.express().ok_or(UNTIL_ASKED)?;
+        let made = self.made.get().ok_or(RETRY_ROWS)?;
+        let express = made.native.express().ok_or(RETRY_ROWS)?;
         let misses = self.misses.load(Ordering::Relaxed);
-        if misses > MOST_MISSES {
+        if misses > MAX_MISSES {
             let rest = misses.saturating_sub(rows.max(1));
-            let rest = if rest <= MOST_MISSES { 0 } else { rest };
+            let rest = if rest <= MAX_MISSES { 0 } else { rest };
             self.misses.store(rest, Ordering::Relaxed);
             return Err(rows);
         }
@@ -181,9 +181,9 @@ impl Tier {
         if left == 0 {
             return Ok((self.probe().ok_or(1_u32)?, 1));
         }
-        let rows = rows.min(left.saturating_mul(ROWS_A_CALL));
+        let rows = rows.min(left.saturating_mul(ROWS_PER_CALL));
         if left != NEVER {
-            let calls = rows.div_ceil(ROWS_A_CALL);
+            let calls = rows.div_ceil(ROWS_PER_CALL);
             self.left.store(left.saturating_sub(calls), Ordering::Relaxed);
         }
         Ok((express, rows))
@@ -207,12 +207,12 @@ impl Tier {
     }
 
     /// Told how many of such runs gave outputs, and how many gave up.
-    pub(crate) fn expressed_rows(&self, outputs: u32, gave_up: u32) {
+    pub(crate) fn record_frameless_rows(&self, outputs: u32, gave_up: u32) {
         let count = self.expressed.load(Ordering::Relaxed);
         self.expressed
             .store(count.wrapping_add(outputs.into()), Ordering::Relaxed);
         let misses = self.misses.load(Ordering::Relaxed);
-        let misses = misses.saturating_add(gave_up.saturating_mul(A_MISS));
-        self.missed(misses.saturating_sub(outputs));
+        let misses = misses.saturating_add(gave_up.saturating_mul(MISS_PENALTY));
+        self.set_misses(misses.saturating_sub(outputs));
     }
 }

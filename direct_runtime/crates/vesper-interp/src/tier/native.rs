@@ -39,7 +39,7 @@ pub trait Native: Debug + Send + Sync {
 
 /// How a run with machine code in it ended, and what can be told of it besides.
 #[derive(Debug)]
-pub struct Shown {
+pub struct TierRun {
     pub outcome: Outcome,
     /// What was not spent.
     pub fuel: u64,
@@ -57,13 +57,13 @@ pub fn run_on(
     mut inputs: Vec<Value>,
     now: Option<&Value>,
     limits: Limits,
-) -> Shown {
+) -> TierRun {
     if program.node().uses_now {
         inputs.push(now.cloned().unwrap_or(Value::Null));
     }
     let mut frame = Frame::pathed(code, inputs);
     let mut meter = Meter::new(limits);
-    meter.go();
+    meter.start_clock();
     let mut left_at = 0;
     let entered = native.map_or(Ok(()), |native| native.enter(&mut frame, &mut meter));
     let stopped = entered.and_then(|()| {
@@ -75,7 +75,7 @@ pub fn run_on(
         Ok(_) => Outcome::Fault("a node without requests and calls has stopped"),
         Err(fault) => Outcome::Fault(fault),
     };
-    Shown {
+    TierRun {
         outcome,
         fuel: meter.left(),
         left_at,

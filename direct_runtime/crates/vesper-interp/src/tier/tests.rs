@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use vesper_ir::{Decimal, Member, Value};
 
-use super::frameless::{UNTIL_ASKED, UNTIL_TRIED};
+use super::frameless::{RETRY_CALLS, RETRY_ROWS};
 use super::*;
 use crate::run::meter::Limits;
 use crate::tier::words::{Block, Ended, Words};
@@ -123,13 +123,13 @@ fn a_program_without_a_tiering_is_never_compiled() {
 fn a_hundred_calls_make_a_form_hot_and_no_fewer() {
     let program = payment(tiering(CODE));
     assert!((0..100).all(|_| is_interpreted(&program)));
-    worker::settle();
+    worker::wait_until_idle();
     assert_eq!(stage(&program), Stage::Cold);
     assert!(
         is_interpreted(&program),
         "it is handed over, and nobody waits for it"
     );
-    worker::settle();
+    worker::wait_until_idle();
     assert_eq!(stage(&program), Stage::Installed);
     assert!(!is_interpreted(&program));
     assert_eq!(report(&program).entered, 1);
@@ -163,11 +163,11 @@ fn few_long_runs_make_a_form_hot() {
     });
     let program = Program::load_tiered(ir, &[], vesper_opt::Rules::ALL, Some(Arc::clone(&tiering))).unwrap();
     let unit = program.unit_for_tests();
-    unit.tier.spent(&tiering, unit, 19_999);
-    worker::settle();
+    unit.tier.count_fuel(&tiering, unit, 19_999);
+    worker::wait_until_idle();
     assert_eq!(stage(&program), Stage::Cold);
-    unit.tier.spent(&tiering, unit, 1);
-    worker::settle();
+    unit.tier.count_fuel(&tiering, unit, 1);
+    worker::wait_until_idle();
     assert_eq!(stage(&program), Stage::Installed);
 }
 
@@ -178,7 +178,7 @@ fn slower_code_rests_and_is_tried_again() {
     (0..=100).for_each(|_| {
         is_interpreted(&program);
     });
-    worker::settle();
+    worker::wait_until_idle();
     let mut calls = 0;
     while stage(&program) == Stage::Installed {
         is_interpreted(&program);
@@ -203,7 +203,7 @@ fn faster_code_stays() {
     (0..20_000).for_each(|_| {
         is_interpreted(&program);
     });
-    worker::settle();
+    worker::wait_until_idle();
     (0..20_000).for_each(|_| {
         is_interpreted(&program);
     });
@@ -249,13 +249,13 @@ fn no_more_is_held_than_allowed_and_room_is_looked_for_later() {
     (0..=100).for_each(|_| {
         is_interpreted(&second);
     });
-    worker::settle();
-    assert_eq!(stage(&second), Stage::Refused(NO_ROOM.to_owned()));
+    worker::wait_until_idle();
+    assert_eq!(stage(&second), Stage::Refused(CODE_LIMIT_HIT.to_owned()));
     drop(first);
     (0..=10_000).for_each(|_| {
         is_interpreted(&second);
     });
-    worker::settle();
+    worker::wait_until_idle();
     assert_eq!(stage(&second), Stage::Installed);
 }
 
@@ -273,7 +273,7 @@ fn a_program_that_is_dropped_while_it_waits_is_gone() {
         compiler: Box::new(Counted(Arc::clone(&held))),
         ..tiering(CODE)
     });
-    let busy = worker::hold();
+    let busy = worker::pause();
     (0..=100).for_each(|_| {
         is_interpreted(&program);
     });
@@ -281,7 +281,7 @@ fn a_program_that_is_dropped_while_it_waits_is_gone() {
     drop(program);
     assert_eq!(Arc::strong_count(&held), 1, "the queue keeps nothing alive");
     drop(busy);
-    worker::settle();
+    worker::wait_until_idle();
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn code_for_known_scales_is_made_once_there_were_enough_rows() {
         ..tiering(CODE)
     });
     assert!((0..=100).all(|_| is_interpreted(&program)));
-    worker::settle();
+    worker::wait_until_idle();
     assert!(!is_scaled(&program, 2, 16_000));
     assert!(!is_scaled(&program, 2, 384));
     assert_eq!(report(&program).variants, 0);
@@ -398,9 +398,9 @@ fn rows_are_asked_for_again_until_there_is_a_way_without_a_frame() {
         compiler: Box::new(Swiftly),
         ..tiering(CODE)
     });
-    assert_eq!(program.express_rows(128).unwrap_err(), UNTIL_ASKED);
+    assert_eq!(program.express_rows(128).unwrap_err(), RETRY_ROWS);
     assert!((0..=100).all(|_| is_interpreted(&program)));
-    worker::settle();
+    worker::wait_until_idle();
     assert!(program.express_rows(128).is_ok());
 }
 
@@ -420,7 +420,7 @@ fn where_too_many_rows_give_up_nobody_tries_for_a_while() {
         assert_eq!(count, 128);
         rows += count;
     }
-    assert!((UNTIL_TRIED - 128..=UNTIL_TRIED + 128).contains(&rows), "{rows}");
+    assert!((RETRY_CALLS - 128..=RETRY_CALLS + 128).contains(&rows), "{rows}");
     program.expressed_rows(128, 0);
     assert!(program.express_rows(128).is_ok());
     assert_eq!(report(&program).expressed, 96 + 128);
@@ -482,7 +482,7 @@ fn paced(takes: i64) -> Program {
         ..tiering(CODE)
     });
     assert!((0..=100).all(|_| is_interpreted(&program)));
-    worker::settle();
+    worker::wait_until_idle();
     program
 }
 
@@ -575,8 +575,8 @@ fn rows_without_a_frame_are_compared_with_one_that_goes_the_ordinary_way() {
 fn where_both_sides_are_timed_the_answer_is_that_of_machine_code() {
     let program = payment(tiering(CODE));
     assert!((0..=100).all(|_| is_interpreted(&program)));
-    worker::settle();
-    let calls = 3 * u64::from(Monitor::new().every());
+    worker::wait_until_idle();
+    let calls = 3 * u64::from(Monitor::new().interval());
     assert!((0..calls).all(|_| !is_interpreted(&program)));
     assert_eq!(report(&program).entered, calls, "once each");
 }

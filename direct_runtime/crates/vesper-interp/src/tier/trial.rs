@@ -20,8 +20,8 @@ pub(super) struct Trial {
 }
 
 /// A trial may take so much longer than machine code took: its caller waits for it. By then it is known who is faster.
-const TIMES: u32 = 2;
-const AT_LEAST: Duration = Duration::from_millis(1);
+const MAX_SLOWDOWN: u32 = 2;
+const MIN_TRIAL_TIME: Duration = Duration::from_millis(1);
 
 impl Trial {
     /// Runs a copy of what took machine code so many nanoseconds.
@@ -32,8 +32,8 @@ impl Trial {
         mut frame: Frame,
         meter: &Meter,
     ) -> Result<Self, Fault> {
-        let most = Duration::from_nanos(machine).saturating_mul(TIMES) + AT_LEAST;
-        let mut meter = meter.within(most);
+        let max = Duration::from_nanos(machine).saturating_mul(MAX_SLOWDOWN) + MIN_TRIAL_TIME;
+        let mut meter = meter.limited_to(max);
         let begun = (tiering.clock)();
         // The forms that become machine code mark nothing.
         let stop = execute(code, &mut frame, &mut Marks::default(), &mut meter)?;

@@ -7,23 +7,23 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use super::{COMPILED, HELD, NANOSECONDS, NO_ROOM, REFUSED, Tiering};
+use super::{CODE_LIMIT_HIT, COMPILE_NANOSECONDS, COMPILED, HELD_BYTES, REFUSED, Tiering};
 use crate::bytecode::Code;
 use crate::guard::guarded;
 use crate::tier::words::{Express, Scales};
 
 /// So many vectors of scales have code of their own: tables of a node mostly have one schema.
-const MOST: usize = 4;
+const MAX_VARIANTS: usize = 4;
 /// So many rows pay for making it: that takes about as long as half of them in the general way.
-const ENOUGH: u32 = 16_384;
+const MIN_ROWS: u32 = 16_384;
 
 /// All of them, in the order in which they were made.
 #[derive(Debug, Default)]
 pub(super) struct Variants {
-    made: [OnceLock<Variant>; MOST],
+    made: [OnceLock<Variant>; MAX_VARIANTS],
     /// Rows that went the general way though something was known of their scales.
     rows: AtomicU32,
-    /// Held by the thread that makes one. Nobody waits for it.
+    /// HeldCode by the thread that makes one. Nobody waits for it.
     making: Mutex<()>,
 }
 
@@ -31,19 +31,19 @@ pub(super) struct Variants {
 struct Variant {
     scales: Box<Scales>,
     /// Nothing where there is no code for these scales.
-    code: Option<Held>,
+    code: Option<HeldCode>,
 }
 
 /// Machine code, and its share of what the process holds.
 #[derive(Debug)]
-struct Held {
+struct HeldCode {
     express: Box<dyn Express>,
     bytes: usize,
 }
 
-impl Drop for Held {
+impl Drop for HeldCode {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.bytes, Ordering::Relaxed);
+        HELD_BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -80,7 +80,7 @@ impl Variants {
         }
         let free = self.made.iter().find(|place| place.get().is_none())?;
         let before = self.rows.load(Ordering::Relaxed);
-        if before < ENOUGH && !tiering.is_eager {
+        if before < MIN_ROWS && !tiering.is_eager {
             self.rows.store(before.saturating_add(rows), Ordering::Relaxed);
             return None;
         }
@@ -90,34 +90,46 @@ impl Variants {
         // Somebody else may have been quicker; then the next block finds it.
         let made = free.get_or_init(|| Variant {
             scales: Box::from(scales),
-            code: made(tiering, general, code, scales),
+            code: compile_counted(tiering, general, code, scales),
         });
         (*made.scales == *scales).then_some(())?;
         made.code.as_ref().map(|held| &*held.express)
     }
 }
 
-fn made(tiering: &Tiering, general: &dyn Express, code: &Code, scales: &Scales) -> Option<Held> {
+fn compile_counted(
+    tiering: &Tiering,
+    general: &dyn Express,
+    code: &Code,
+    scales: &Scales,
+) -> Option<HeldCode> {
     let begun = (tiering.clock)();
-    let made = compiled(tiering, general, code, scales);
-    NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
+    let made = compile_scaled_code(tiering, general, code, scales);
+    COMPILE_NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
     let counter = if made.is_ok() { &COMPILED } else { &REFUSED };
     counter.fetch_add(1, Ordering::Relaxed);
     made.ok()
 }
 
-fn compiled(tiering: &Tiering, general: &dyn Express, code: &Code, scales: &Scales) -> Result<Held, String> {
-    if HELD.load(Ordering::Relaxed) >= tiering.max_bytes {
-        return Err(NO_ROOM.to_owned());
+fn compile_scaled_code(
+    tiering: &Tiering,
+    general: &dyn Express,
+    code: &Code,
+    scales: &Scales,
+) -> Result<HeldCode, String> {
+    if HELD_BYTES.load(Ordering::Relaxed) >= tiering.max_bytes {
+        return Err(CODE_LIMIT_HIT.to_owned());
     }
     let express = guarded(|| tiering.compiler.compile_scaled(code, general.shape(), scales))
         .map_err(|message| format!("a fault of the compiler: {message}"))??;
     let bytes = express.size();
     // From here on it is counted, and given back when it is dropped.
-    let held = HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-    let made = Held { express, bytes };
+    let held = HELD_BYTES
+        .fetch_add(bytes, Ordering::Relaxed)
+        .saturating_add(bytes);
+    let made = HeldCode { express, bytes };
     if held > tiering.max_bytes {
-        return Err(NO_ROOM.to_owned());
+        return Err(CODE_LIMIT_HIT.to_owned());
     }
     Ok(made)
 }

@@ -74,7 +74,7 @@ pub enum Form {
 pub const CONSTANT: u64 = 1 << 63;
 
 /// Nodes of more inputs, and records of more fields, are not run so: each has a bit that says whether it was given.
-const MOST: usize = 64;
+const MAX_PLACES: usize = 64;
 
 impl Form {
     /// As what values of a type stand; nothing where they have parts, or may be missing.
@@ -198,7 +198,7 @@ pub type Scales = [Option<u16>];
 impl Shape {
     /// The shape of a node; nothing where an input or an output has no form in words.
     pub(crate) fn of(node: &Node, code: &Code) -> Option<Self> {
-        if node.inputs.len() > MOST || code.returns.len() != node.outputs.len() {
+        if node.inputs.len() > MAX_PLACES || code.returns.len() != node.outputs.len() {
             return None;
         }
         let mut shape = Self {
@@ -254,7 +254,7 @@ impl Shape {
             width: 0,
             array: self.arrays,
         };
-        if record.fields().len() > MOST {
+        if record.fields().len() > MAX_PLACES {
             return None;
         }
         for field in record.fields() {
@@ -313,13 +313,13 @@ pub struct Row<'w, 'a> {
 
 /// The records of an array.
 #[derive(Debug)]
-pub(crate) struct RowsHeld<'w> {
+pub(crate) struct RowsView<'w> {
     shape: &'w RowShape,
     bits: &'w [u64],
     count: usize,
 }
 
-impl<'w> RowsHeld<'w> {
+impl<'w> RowsView<'w> {
     pub(crate) fn count(&self) -> usize {
         self.count
     }
@@ -339,7 +339,7 @@ impl<'w> RowsHeld<'w> {
 
 /// All places up to this number.
 #[inline]
-fn all(count: usize) -> u64 {
+fn bits_below(count: usize) -> u64 {
     u64::MAX
         .checked_shr(u32::try_from(64 - count.min(64)).unwrap_or(64))
         .unwrap_or(0)
@@ -466,7 +466,7 @@ impl<'a> Words<'a> {
         let Some(place) = self.inputs.get_mut(*at..) else {
             return false;
         };
-        self.given |= 1 << (input % MOST);
+        self.given |= 1 << (input % MAX_PLACES);
         write(*form, place, &mut self.texts, word)
     }
 
@@ -479,7 +479,7 @@ impl<'a> Words<'a> {
         let Some((counted, rows)) = self.arrays.get_mut(shape.array) else {
             return false;
         };
-        self.given |= 1 << (input % MOST);
+        self.given |= 1 << (input % MAX_PLACES);
         *counted = count;
         rows.clear();
         rows.resize(count.saturating_mul(shape.width), 0);
@@ -527,7 +527,7 @@ impl<'a> Words<'a> {
     /// True where every input was given.
     #[inline]
     pub fn is_whole(&self) -> bool {
-        self.given == all(self.shape.inputs.len())
+        self.given == bits_below(self.shape.inputs.len())
     }
 
     /// What machine code of this very shape is called with; nothing where an input was not given.
@@ -569,17 +569,17 @@ impl<'a> Words<'a> {
 
     /// The words of the inputs as they were put there: a run leaves them as they are.
     #[inline]
-    pub(crate) fn of_inputs(&self) -> &[u64] {
+    pub(crate) fn input_words(&self) -> &[u64] {
         self.inputs.get(self.at.0..).unwrap_or_default()
     }
 
     /// The records of an input, likewise; nothing where it has none.
-    pub(crate) fn rows_of(&self, input: usize) -> Option<RowsHeld<'_>> {
+    pub(crate) fn rows_of(&self, input: usize) -> Option<RowsView<'_>> {
         let Given::Rows(shape) = self.shape.inputs.get(input)? else {
             return None;
         };
         let (count, bits) = self.arrays.get(shape.array)?;
-        Some(RowsHeld {
+        Some(RowsView {
             shape,
             bits,
             count: *count,
@@ -639,7 +639,7 @@ impl<'a> Row<'_, 'a> {
         let Some(place) = self.bits.get_mut(*at..) else {
             return false;
         };
-        self.given |= 1 << (field % MOST);
+        self.given |= 1 << (field % MAX_PLACES);
         write(*form, place, self.texts, word)
     }
 
@@ -652,6 +652,6 @@ impl<'a> Row<'_, 'a> {
     /// True where every field was given.
     #[inline]
     pub fn is_whole(&self) -> bool {
-        self.given == all(self.shape.fields.len())
+        self.given == bits_below(self.shape.fields.len())
     }
 }

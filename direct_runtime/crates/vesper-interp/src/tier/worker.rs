@@ -28,20 +28,20 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
     process: 0,
 });
 static CHANGED: Condvar = Condvar::new();
-/// Held while something is taken out of the queue and compiled; always before the queue.
+/// ForkLocks while something is taken out of the queue and compiled; always before the queue.
 static BUSY: Mutex<()> = Mutex::new(());
 
-const IDLE: Duration = Duration::from_secs(1);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Tests run side by side and have one queue: none of them may miss its turn.
-const TRIES: usize = if cfg!(test) { usize::MAX } else { 100 };
+const LOCK_ATTEMPTS: usize = if cfg!(test) { usize::MAX } else { 100 };
 
 /// Hands over a form that is hot; false where that could not be done.
 pub(super) fn push(hot: Weak<dyn Hot>) -> bool {
-    let Some(mut queue) = soon(&QUEUE) else {
+    let Some(mut queue) = lock_soon(&QUEUE) else {
         return false;
     };
     queue.waiting.push_back(hot);
-    if begin(&mut queue) {
+    if ensure_thread(&mut queue) {
         CHANGED.notify_one();
         return true;
     }
@@ -50,7 +50,7 @@ pub(super) fn push(hot: Weak<dyn Hot>) -> bool {
 }
 
 /// Sees to it that there is a thread.
-fn begin(queue: &mut Queue) -> bool {
+fn ensure_thread(queue: &mut Queue) -> bool {
     let own = std::process::id();
     if queue.process != own {
         let begun = std::thread::Builder::new()
@@ -65,8 +65,8 @@ fn begin(queue: &mut Queue) -> bool {
 }
 
 /// A lock that is free at once or almost.
-pub(super) fn soon<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    for _ in 0..TRIES {
+pub(super) fn lock_soon<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    for _ in 0..LOCK_ATTEMPTS {
         match lock.try_lock() {
             Ok(held) => return Some(held),
             Err(TryLockError::Poisoned(held)) => return Some(held.into_inner()),
@@ -76,14 +76,14 @@ pub(super) fn soon<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     None
 }
 
-fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn work() {
     while wait() {
-        let _busy = held(&BUSY);
-        let next = held(&QUEUE).waiting.pop_front();
+        let _busy = lock(&BUSY);
+        let next = lock(&QUEUE).waiting.pop_front();
         if let Some(hot) = next.and_then(|weak| weak.upgrade()) {
             hot.make();
         }
@@ -92,9 +92,9 @@ fn work() {
 
 /// Until there is something to do; false where there was nothing for so long that the thread should end.
 fn wait() -> bool {
-    let queue = held(&QUEUE);
+    let queue = lock(&QUEUE);
     let (mut queue, waited) = CHANGED
-        .wait_timeout_while(queue, IDLE, |queue| queue.waiting.is_empty())
+        .wait_timeout_while(queue, IDLE_TIMEOUT, |queue| queue.waiting.is_empty())
         .unwrap_or_else(PoisonError::into_inner);
     if waited.timed_out() && queue.waiting.is_empty() {
         queue.process = 0;
@@ -103,43 +103,43 @@ fn wait() -> bool {
     true
 }
 
-type Held = (MutexGuard<'static, ()>, MutexGuard<'static, Queue>);
+type ForkLocks = (MutexGuard<'static, ()>, MutexGuard<'static, Queue>);
 
 thread_local! {
     /// What a thread holds that is about to fork.
-    static FORKING: RefCell<Option<Held>> = const { RefCell::new(None) };
+    static FORK_LOCKS: RefCell<Option<ForkLocks>> = const { RefCell::new(None) };
 }
 
 /// To be called by a thread that is about to fork.
 pub fn before_fork() {
-    let both = (held(&BUSY), held(&QUEUE));
-    FORKING.with_borrow_mut(|forking| *forking = Some(both));
+    let both = (lock(&BUSY), lock(&QUEUE));
+    FORK_LOCKS.with_borrow_mut(|forking| *forking = Some(both));
 }
 
 /// To be called by that thread in the process that has forked.
 pub fn after_fork_in_parent() {
-    FORKING.with_borrow_mut(Option::take);
+    FORK_LOCKS.with_borrow_mut(Option::take);
 }
 
 /// To be called by that thread in the process that was made.
 pub fn after_fork_in_child() {
-    let Some((_busy, mut queue)) = FORKING.with_borrow_mut(Option::take) else {
+    let Some((_busy, mut queue)) = FORK_LOCKS.with_borrow_mut(Option::take) else {
         return;
     };
     queue.process = 0;
     if !queue.waiting.is_empty() {
         // Where there is no thread, what waits is compiled after what comes next.
-        begin(&mut queue);
+        ensure_thread(&mut queue);
     }
 }
 
 /// Waits until nothing waits; for tests.
 #[cfg(test)]
-pub(super) fn settle() {
+pub(super) fn wait_until_idle() {
     loop {
         {
-            let _busy = held(&BUSY);
-            if held(&QUEUE).waiting.is_empty() {
+            let _busy = lock(&BUSY);
+            if lock(&QUEUE).waiting.is_empty() {
                 return;
             }
         }
@@ -149,6 +149,6 @@ pub(super) fn settle() {
 
 /// Nothing is compiled while this is held; for tests.
 #[cfg(test)]
-pub(super) fn hold() -> MutexGuard<'static, ()> {
-    held(&BUSY)
+pub(super) fn pause() -> MutexGuard<'static, ()> {
+    lock(&BUSY)
 }

@@ -37,16 +37,16 @@ impl Lower<'_, '_> {
         let work = Work {
             left: self.slot_of(*first)?,
             right: self.slot_of(*second)?,
-            to: self.kept(out, Kind::Decimal).slot,
+            to: self.slot_binding(out, Kind::Decimal).slot,
             exit,
         };
         let answer = self.call_routine(function, work)?;
-        self.unless_refused(answer);
+        self.leave_if_refused(answer);
         Ok(true)
     }
 
     /// Whether a comparison of two decimals holds, which a routine finds out.
-    pub(super) fn compared_in_slots(
+    pub(super) fn compare_in_slots(
         &mut self,
         condition: IntCC,
         first: Operand,
@@ -64,7 +64,7 @@ impl Lower<'_, '_> {
 
     fn call_routine(&mut self, function: FuncRef, work: Work) -> Result<Value, NotCompiled> {
         let told = work
-            .packed()
+            .pack()
             .ok_or_else(|| NotCompiled::new("it has more values than a routine can be told of"))?;
         let told = self.builder.ins().iconst(types::I64, told.cast_signed());
         let call = self.builder.ins().call(function, &[self.context, told]);
@@ -76,7 +76,9 @@ impl Lower<'_, '_> {
     /// Where an operand stands in the slots. A constant stands there from the start of a run.
     fn slot_of(&mut self, operand: Operand) -> Result<usize, NotCompiled> {
         if let Some(register) = operand.as_register() {
-            return Ok(self.kept(super::of(register), Kind::Decimal).slot);
+            return Ok(self
+                .slot_binding(super::register_place(register), Kind::Decimal)
+                .slot);
         }
         let value = operand.read(&self.code.constants, &[]);
         let bits = value.and_then(|value| Kind::Decimal.bits(value));

@@ -8,7 +8,7 @@ use vesper_ir::decimal::MAX_SCALE;
 use crate::routines::POWERS;
 
 use super::numbers::condition;
-use super::{Held, Inline, Kind, Lower, NotCompiled, TRUSTED};
+use super::{Inline, Kind, Lower, NotCompiled, TRUSTED, ValueParts};
 
 /// Two coefficients of one scale.
 struct Pair {
@@ -24,16 +24,16 @@ impl Lower<'_, '_> {
         what: Inline,
         first: Operand,
         second: Operand,
-    ) -> Result<Held, NotCompiled> {
+    ) -> Result<ValueParts, NotCompiled> {
         if let Inline::Compare(comparison) = what
-            && let Some(holds) = self.compared_with_zero(condition(comparison), first, second)?
+            && let Some(holds) = self.compare_with_zero(condition(comparison), first, second)?
         {
             return Ok(vec![holds]);
         }
         if let Inline::Compare(comparison) = what
             && self.is_called()
         {
-            return Ok(vec![self.compared_in_slots(
+            return Ok(vec![self.compare_in_slots(
                 condition(comparison),
                 first,
                 second,
@@ -66,7 +66,7 @@ impl Lower<'_, '_> {
                 Ok(vec![product, scale])
             }
             Inline::Add | Inline::Subtract => {
-                let pair = self.aligned(left, left_scale, right, right_scale);
+                let pair = self.align(left, left_scale, right, right_scale);
                 let (result, overflows) = if what == Inline::Add {
                     self.builder.ins().sadd_overflow(pair.left, pair.right)
                 } else {
@@ -77,7 +77,7 @@ impl Lower<'_, '_> {
                 Ok(vec![result, scale])
             }
             Inline::Compare(comparison) => {
-                let pair = self.aligned(left, left_scale, right, right_scale);
+                let pair = self.align(left, left_scale, right, right_scale);
                 let holds = self
                     .builder
                     .ins()
@@ -89,7 +89,7 @@ impl Lower<'_, '_> {
     }
 
     /// A comparison with a constant that is zero: only the sign counts.
-    fn compared_with_zero(
+    fn compare_with_zero(
         &mut self,
         condition: IntCC,
         first: Operand,
@@ -124,7 +124,7 @@ impl Lower<'_, '_> {
 
     /// Both at the larger of the two scales, where both are known: at most one multiplication is left, and of a constant
     /// none. Nothing where a power of ten or the constant does not fit.
-    fn aligned_by_constants(
+    fn align_by_constants(
         &mut self,
         left: Value,
         left_scale: Value,
@@ -140,20 +140,20 @@ impl Lower<'_, '_> {
                 scale: left_scale,
             },
             ..0 => Pair {
-                left: self.raised(left, power)?,
+                left: self.raise_scale(left, power)?,
                 right,
                 scale: right_scale,
             },
             _ => Pair {
                 left,
-                right: self.raised(right, power)?,
+                right: self.raise_scale(right, power)?,
                 scale: left_scale,
             },
         })
     }
 
     /// A coefficient, multiplied by a power of ten.
-    fn raised(&mut self, value: Value, power: i64) -> Option<Value> {
+    fn raise_scale(&mut self, value: Value, power: i64) -> Option<Value> {
         if let Some(known) = self.known(value) {
             let raised = known.checked_mul(power)?;
             return Some(self.builder.ins().iconst(types::I64, raised));
@@ -165,8 +165,8 @@ impl Lower<'_, '_> {
     }
 
     /// Both at the larger of the two scales.
-    fn aligned(&mut self, left: Value, left_scale: Value, right: Value, right_scale: Value) -> Pair {
-        if let Some(pair) = self.aligned_by_constants(left, left_scale, right, right_scale) {
+    fn align(&mut self, left: Value, left_scale: Value, right: Value, right_scale: Value) -> Pair {
+        if let Some(pair) = self.align_by_constants(left, left_scale, right, right_scale) {
             return pair;
         }
         let apart = self.builder.ins().isub(left_scale, right_scale);

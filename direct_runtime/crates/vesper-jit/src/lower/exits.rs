@@ -3,12 +3,14 @@
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 
 use super::loops::InStep;
-use super::{Exit, FAULTED, Kept, Known, Lower, NONE, NotCompiled, Place, REFUSED, Site, State, TRUSTED};
+use super::{
+    Exit, FAULTED, Known, Lower, NONE, NotCompiled, Place, REFUSED, Site, SlotBinding, State, TRUSTED,
+};
 
 /// A block that is written after all others: what it saves, and where it goes.
 pub(super) struct Late {
     pub(super) block: Block,
-    pub(super) kept: Vec<Kept>,
+    pub(super) kept: Vec<SlotBinding>,
     pub(super) then: Then,
     /// The loop that it is in, where the fuel is known by that, and the instruction that comes next.
     pub(super) in_step: Option<(InStep, usize)>,
@@ -45,7 +47,7 @@ impl Lower<'_, '_> {
         }
         let kept = missing
             .into_iter()
-            .map(|(place, kind)| self.kept(place, kind))
+            .map(|(place, kind)| self.slot_binding(place, kind))
             .collect();
         let between = self.builder.create_block();
         self.late.push(Late {
@@ -70,7 +72,7 @@ impl Lower<'_, '_> {
 
     /// A block that leaves the code where values stand like this; the interpreter goes on at `next`.
     pub(super) fn exit(&mut self, next: usize, state: &State) -> Block {
-        if let Some(block) = self.given_up() {
+        if let Some(block) = self.give_up_block() {
             return block;
         }
         let (number, kept) = self.numbered_exit(next, state);
@@ -86,17 +88,17 @@ impl Lower<'_, '_> {
     }
 
     /// An exit without a block of its own, and what is to be in the slots there.
-    pub(super) fn numbered_exit(&mut self, next: usize, state: &State) -> (usize, Vec<Kept>) {
+    pub(super) fn numbered_exit(&mut self, next: usize, state: &State) -> (usize, Vec<SlotBinding>) {
         let dirty = self
             .plan
             .needed
             .get(next)
             .map(|needed| state.dirty(needed))
             .unwrap_or_default();
-        let kept: Vec<Kept> = dirty
+        let kept: Vec<SlotBinding> = dirty
             .into_iter()
             .filter(|(place, _)| *place < usize::MAX)
-            .map(|(place, kind)| self.kept(place, kind))
+            .map(|(place, kind)| self.slot_binding(place, kind))
             .collect();
         let number = self.side.exits.len();
         self.side.exits.push(Exit {
@@ -107,7 +109,7 @@ impl Lower<'_, '_> {
     }
 
     /// Writes the blocks that were put off.
-    pub(super) fn late(&mut self) {
+    pub(super) fn write_late_blocks(&mut self) {
         // What was known of scales where the last block ended is not known here.
         self.fixed = Known::default();
         while let Some(late) = self.late.pop() {
@@ -119,7 +121,7 @@ impl Lower<'_, '_> {
             } = late;
             self.builder.switch_to_block(block);
             if let (Then::Rounds(taken), Some((in_step, _))) = (&then, in_step) {
-                self.go_on_plain(in_step, *taken);
+                self.continue_unnoted(in_step, *taken);
                 continue;
             }
             if let Some((in_step, next)) = in_step {

@@ -7,19 +7,20 @@ use vesper_interp::words::{CONSTANT, Given, Shape};
 use vesper_ir::Op;
 
 use super::{
-    HashMap, Held, How, Kept, Kind, Lower, NONE, NotCompiled, Place, TRUSTED, first_of, offset, type_of,
+    HashMap, How, Kind, Lower, NONE, NotCompiled, Place, SlotBinding, TRUSTED, ValueParts, first_of, offset,
+    type_of,
 };
-use crate::dataflow::touched;
+use crate::dataflow::accesses;
 use crate::frameless::{ABSENT, DONE, GAVE_UP, LAST_NUMBER_AT, NUMBERS_AT, SCRATCH_AT, Site};
 use crate::kinds::Bits;
-use crate::plan::{asked, of_function, word_of};
+use crate::plan::{function_call, of_function, word_of};
 
 /// The upper bit of each byte that a text with a number has: those of ASCII have none.
 const HIGH: i64 = 0x0080_8080_8080_8080;
 
 /// The functions that do what machine code does not.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Called {
+pub(crate) struct FramelessFunctions {
     pub(crate) call: FuncRef,
     pub(crate) find: FuncRef,
     pub(crate) length: FuncRef,
@@ -27,9 +28,9 @@ pub(crate) struct Called {
 
 /// What is different where there is no frame.
 #[derive(Debug)]
-pub(crate) struct Wordly<'a> {
+pub(crate) struct Frameless<'a> {
     pub(crate) shape: &'a Shape,
-    pub(crate) called: Called,
+    pub(crate) called: FramelessFunctions,
     /// Where the words of the outputs stand.
     results: Value,
     pub(crate) sites: Vec<Site>,
@@ -45,8 +46,8 @@ pub(crate) struct Wordly<'a> {
     pub(super) room: Option<StackSlot>,
 }
 
-impl<'a> Wordly<'a> {
-    pub(super) fn new(shape: &'a Shape, called: Called, results: Value) -> Self {
+impl<'a> Frameless<'a> {
+    pub(super) fn new(shape: &'a Shape, called: FramelessFunctions, results: Value) -> Self {
         Self {
             shape,
             called,
@@ -61,20 +62,20 @@ impl<'a> Wordly<'a> {
     }
 
     /// Where an input stands.
-    pub(super) fn input(&self, place: usize, kind: Kind) -> Option<Kept> {
+    pub(super) fn input(&self, place: usize, kind: Kind) -> Option<SlotBinding> {
         let slot = match (self.shape.inputs.get(place), self.shape.path) {
             (Some(Given::Value { at, .. }), _) => *at,
             (Some(Given::Rows(rows)), _) => rows.at,
             (None, Some(path)) => path.from + place.checked_sub(path.first)?,
             (None, None) => return None,
         };
-        Some(Kept { place, kind, slot })
+        Some(SlotBinding { place, kind, slot })
     }
 }
 
 impl Lower<'_, '_> {
     /// The block that gives up; nothing where there is a frame.
-    pub(super) fn given_up(&mut self) -> Option<Block> {
+    pub(super) fn give_up_block(&mut self) -> Option<Block> {
         let words = self.words.as_mut()?;
         if let Some(block) = words.gives_up {
             return Some(block);
@@ -86,7 +87,7 @@ impl Lower<'_, '_> {
     }
 
     /// Gives up where an input that was just taken has another scale than the code knows it to have.
-    pub(super) fn guard_scale(&mut self, kept: Kept, next: usize) {
+    pub(super) fn guard_scale(&mut self, kept: SlotBinding, next: usize) {
         let known = self.scales.get(&next).and_then(|known| known.get(kept.place));
         if let (Kind::Decimal, Some(scale)) = (kept.kind, known) {
             let given = self.load_part(kept, 1);
@@ -99,9 +100,9 @@ impl Lower<'_, '_> {
     }
 
     /// Takes the number of a text that is an input, which is zero where it has none.
-    pub(super) fn take_number(&mut self, kept: Kept) -> Result<(), NotCompiled> {
+    pub(super) fn take_number(&mut self, kept: SlotBinding) -> Result<(), NotCompiled> {
         let mut all = self.code.instructions.iter();
-        if kept.kind != Kind::Text || all.any(|one| touched(self.code, one).writes.contains(&kept.place)) {
+        if kept.kind != Kind::Text || all.any(|one| accesses(self.code, one).writes.contains(&kept.place)) {
             return Ok(());
         }
         let text = self.only(kept.place, Kind::Text)?;
@@ -150,7 +151,7 @@ impl Lower<'_, '_> {
     }
 
     /// Writes the block that gives up, if anybody goes there.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn write_give_up(&mut self) {
         if let Some(block) = self.words.as_mut().and_then(|words| words.gives_up.take()) {
             self.builder.switch_to_block(block);
             let answer = self.builder.ins().iconst(types::I64, GAVE_UP);
@@ -164,7 +165,7 @@ impl Lower<'_, '_> {
         if uses.iter().all(stands) {
             return true;
         }
-        if let Some(block) = self.given_up() {
+        if let Some(block) = self.give_up_block() {
             self.builder.ins().jump(block, &NONE);
         }
         false
@@ -182,7 +183,7 @@ impl Lower<'_, '_> {
                 if !self.has_all(&[(word, Kind::Integer)]) {
                     return Ok(());
                 }
-                all.push((Kind::Integer, at, self.held(word, Kind::Integer)));
+                all.push((Kind::Integer, at, self.read_value(word, Kind::Integer)));
             }
         }
         for (operand, (form, at)) in self.code.returns.clone().into_iter().zip(outputs) {
@@ -193,7 +194,7 @@ impl Lower<'_, '_> {
             }
             // A constant may be no small number.
             let Ok(held) = self.operand(operand, kind) else {
-                if let Some(block) = self.given_up() {
+                if let Some(block) = self.give_up_block() {
                     self.builder.ins().jump(block, &NONE);
                 }
                 return Ok(());
@@ -238,7 +239,7 @@ impl Lower<'_, '_> {
         };
         let (first, count) = (*first, *count);
         let next = self.builder.ins().iconst(types::I64, 0);
-        self.hold(*items, Kind::Items, &[first, next, count]);
+        self.write_value(*items, Kind::Items, &[first, next, count]);
         Ok(())
     }
 
@@ -252,40 +253,44 @@ impl Lower<'_, '_> {
         let noted = self.builder.ins().ishl(first, class);
         let path = self.only(word, Kind::Integer)?;
         let path = self.builder.ins().bor(path, noted);
-        self.hold(word, Kind::Integer, &[path]);
+        self.write_value(word, Kind::Integer, &[path]);
         Ok(())
     }
 
     /// How many items of a loop were taken, of so many.
-    pub(super) fn taken(&mut self, items: usize, began: usize) -> Result<Value, NotCompiled> {
+    pub(super) fn items_taken(&mut self, items: usize, began: usize) -> Result<Value, NotCompiled> {
         let began = self.only(began, Kind::Integer)?;
         let kind = self.state.native(items).unwrap_or(Kind::Items);
-        match self.held(items, kind).as_slice() {
+        match self.read_value(items, kind).as_slice() {
             [_, _, left] => Ok(self.builder.ins().isub(began, *left)),
             _ => Err(NotCompiled::new("a loop has other parts than three")),
         }
     }
 
     /// What an operation gives that a function does.
-    pub(super) fn by_function(&mut self, op: Op, args: &[Operand]) -> Result<(Kind, Held), NotCompiled> {
+    pub(super) fn by_function(
+        &mut self,
+        op: Op,
+        args: &[Operand],
+    ) -> Result<(Kind, ValueParts), NotCompiled> {
         let missing = || NotCompiled::new("no code for an operation");
-        let asked = asked(self.code, op, args).ok_or_else(missing)?;
+        let asked = function_call(self.code, op, args).ok_or_else(missing)?;
         if let (Site::Has(_, Some(others)), [(text, Kind::Text)]) = (&asked.site, asked.given.as_slice())
             && let Some(number) = self.number(*text)
         {
             let (text, holds) = (*text, self.is_one_of(number, others));
             let is_some = self.builder.ins().icmp_imm_s(IntCC::NotEqual, number, 0);
             let holds = self.either(types::I8, is_some, holds, |lower| {
-                first_of(&lower.looked_up(asked.gives, text, asked.site)?.1)
+                first_of(&lower.emit_lookup(asked.gives, text, asked.site)?.1)
             })?;
             return Ok((Kind::Boolean, vec![holds]));
         }
         if let (Site::Has(..) | Site::At { .. }, [(text, Kind::Text)]) = (&asked.site, asked.given.as_slice())
         {
-            return self.looked_up(asked.gives, *text, asked.site);
+            return self.emit_lookup(asked.gives, *text, asked.site);
         }
         if let (Site::Length, [(text, Kind::Text)]) = (&asked.site, asked.given.as_slice()) {
-            return self.measured(*text);
+            return self.text_length(*text);
         }
         let mut at = SCRATCH_AT;
         for (operand, kind) in &asked.given {
@@ -316,7 +321,7 @@ impl Lower<'_, '_> {
                 .ins()
                 .load(type_of(kind), TRUSTED, self.context, place)
         });
-        let held: Held = held.collect();
+        let held: ValueParts = held.collect();
         // What is known of it holds from here on.
         if let (Some(scale), [_, given]) = (self.function_scale(op, args), held.as_slice()) {
             let is_other = self
@@ -337,21 +342,21 @@ impl Lower<'_, '_> {
     }
 
     /// How many characters a text has. Of one with a number that is ASCII it is known.
-    fn measured(&mut self, text: Operand) -> Result<(Kind, Held), NotCompiled> {
+    fn text_length(&mut self, text: Operand) -> Result<(Kind, ValueParts), NotCompiled> {
         let Some(number) = self.number(text) else {
-            return Ok((Kind::Integer, vec![self.counted(text)?]));
+            return Ok((Kind::Integer, vec![self.count_characters(text)?]));
         };
         let high = self.builder.ins().band_imm_s(number, HIGH);
         let is_ascii = self.builder.ins().icmp_imm_s(IntCC::Equal, high, 0);
         let is_some = self.builder.ins().icmp_imm_s(IntCC::NotEqual, number, 0);
         let is_known = self.builder.ins().band(is_some, is_ascii);
         let length = self.builder.ins().ushr_imm_s(number, 56);
-        let length = self.either(types::I64, is_known, length, |lower| lower.counted(text))?;
+        let length = self.either(types::I64, is_known, length, |lower| lower.count_characters(text))?;
         Ok((Kind::Integer, vec![length]))
     }
 
     /// How many characters a text has, counted.
-    fn counted(&mut self, text: Operand) -> Result<Value, NotCompiled> {
+    fn count_characters(&mut self, text: Operand) -> Result<Value, NotCompiled> {
         let missing = || NotCompiled::new("no code for the length of a text");
         let text = self.one(text, Kind::Text)?;
         let function = self.words.as_ref().ok_or_else(missing)?.called.length;
@@ -382,7 +387,12 @@ impl Lower<'_, '_> {
     }
 
     /// Whether a text is among the keys of a constant, or what that has for it.
-    fn looked_up(&mut self, gives: Kind, text: Operand, site: Site) -> Result<(Kind, Held), NotCompiled> {
+    fn emit_lookup(
+        &mut self,
+        gives: Kind,
+        text: Operand,
+        site: Site,
+    ) -> Result<(Kind, ValueParts), NotCompiled> {
         let missing = || NotCompiled::new("no code for a search");
         let values = match &site {
             Site::At { values, .. } => Some(i64::try_from(values.as_ptr().addr()).map_err(|_| missing())?),

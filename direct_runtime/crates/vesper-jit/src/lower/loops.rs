@@ -5,12 +5,12 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 use vesper_interp::code::Instruction;
 
-use crate::dataflow::{of, of_loop, takes_fuel, touched};
+use crate::dataflow::{accesses, loop_place, register_place, takes_fuel};
 use crate::plan::constant;
 
-use super::rounds::COUNTED;
+use super::rounds::MAX_COUNTED;
 use super::unnoted_loops::Notes;
-use super::{Held, How, Kind, Lower, NONE, NotCompiled, TRUSTED, apply, offset, type_of};
+use super::{How, Kind, Lower, NONE, NotCompiled, TRUSTED, ValueParts, apply, offset, type_of};
 
 /// How the fuel is known in a loop whose items it becomes less in step with.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(super) struct InStep {
     /// How many items there were to begin with.
     pub(super) began: Variable,
     /// In how many rounds choices went one way.
-    pub(super) counts: [Variable; COUNTED],
+    pub(super) counts: [Variable; MAX_COUNTED],
     /// The rounds, where they are counted in step as well.
     pub(super) rounds: Option<Rounds>,
     /// The head, once it is written, and where that goes on with a round that may begin.
@@ -74,7 +74,7 @@ impl Lower<'_, '_> {
         self.builder.set_cold_block(empty);
         self.builder.ins().brif(fuel, next, &NONE, empty, &NONE);
         self.builder.switch_to_block(empty);
-        let fuel = self.refilled();
+        let fuel = self.refill_fuel();
         self.builder.def_var(self.fuel, fuel);
         self.builder.ins().brif(fuel, next, &NONE, exit, &NONE);
         self.builder.switch_to_block(next);
@@ -82,18 +82,18 @@ impl Lower<'_, '_> {
 
     /// Asks for more fuel. What the loop computes waits in its slots meanwhile: a call that hardly ever happens must not be
     /// what decides where the values of a loop stand.
-    fn refilled(&mut self) -> Value {
+    fn refill_fuel(&mut self) -> Value {
         let needed = self.plan.needed.get(self.at);
         let dirty = needed.map(|needed| self.state.dirty(needed)).unwrap_or_default();
         let mut waiting = Vec::new();
         for (place, kind) in dirty {
-            let kept = self.kept(place, kind);
+            let kept = self.slot_binding(place, kind);
             // Of a range only what is left changes.
             let first = if kind == Kind::Range { 2 } else { 0 };
             waiting.extend((first..kind.width()).map(|part| (kept, part)));
         }
         for (kept, part) in &waiting {
-            let value = self.held_part(kept.place, kept.kind, *part);
+            let value = self.read_part(kept.place, kept.kind, *part);
             self.store_part(*kept, *part, value);
         }
         let call = self.builder.ins().call(self.functions.refill, &[self.context]);
@@ -116,7 +116,7 @@ impl Lower<'_, '_> {
 
     /// A range in machine registers has its end in place of what comes next, which would change in every round: nobody
     /// may ever ask for it.
-    pub(super) fn with_its_end(&mut self, held: Held) -> Held {
+    pub(super) fn range_with_end(&mut self, held: ValueParts) -> ValueParts {
         let [next, step, left] = held.as_slice() else {
             return held;
         };
@@ -126,7 +126,7 @@ impl Lower<'_, '_> {
     }
 
     /// The same as it stands in slots.
-    pub(super) fn with_its_next(&mut self, held: Held) -> Held {
+    pub(super) fn range_with_next(&mut self, held: ValueParts) -> ValueParts {
         let [end, step, left] = held.as_slice() else {
             return held;
         };
@@ -146,11 +146,11 @@ impl Lower<'_, '_> {
 
     /// A loop through a range has started. Where nothing but its head takes fuel until it ends, fuel and items become
     /// less in step: one of the two is counted, and the fuel is so much more than the items that are left.
-    pub(super) fn range_started(&mut self) {
+    pub(super) fn start_range(&mut self) {
         let Some(Instruction::LoopRange { slot, .. }) = self.code.instructions.get(self.at) else {
             return;
         };
-        let range = of_loop(self.code, *slot);
+        let range = loop_place(self.code, *slot);
         self.in_step.remove(&range);
         let whole = self.end_of_whole(self.at, *slot);
         self.refuse_long(range, whole.is_some());
@@ -162,7 +162,7 @@ impl Lower<'_, '_> {
         self.side.slots += 1;
         let rounds = self.rounds_in_step(self.at, end);
         let rounds = rounds.map(|(count, max)| Rounds { count, max });
-        let counts = [(); COUNTED].map(|()| self.builder.declare_var(types::I64));
+        let counts = [(); MAX_COUNTED].map(|()| self.builder.declare_var(types::I64));
         let in_step = InStep {
             range,
             more,
@@ -177,7 +177,7 @@ impl Lower<'_, '_> {
             notes: self.notes(self.at, end),
         };
         self.in_step.insert(range, in_step);
-        let left = self.held_part(range, Kind::Range, 2);
+        let left = self.read_part(range, Kind::Range, 2);
         self.builder.def_var(began, left);
         if self.words.is_some() {
             self.refuse_rounds(in_step);
@@ -196,7 +196,7 @@ impl Lower<'_, '_> {
         let all = self.code.instructions.iter().enumerate();
         let mut body = all.clone().skip(head + 1).take(end.saturating_sub(head + 1));
         let is_inside = |at: usize| at > start && at < end;
-        let mut jumps = all.filter_map(|(at, one)| touched(self.code, one).jump.map(|to| (at, to)));
+        let mut jumps = all.filter_map(|(at, one)| accesses(self.code, one).jump.map(|to| (at, to)));
         let is_in_step = !body.any(|(_, one)| takes_fuel(one))
             && !jumps.any(|(at, to)| is_inside(to) && !is_inside(at))
             && !self.plan.entries.iter().any(|entry| is_inside(*entry));
@@ -215,14 +215,14 @@ impl Lower<'_, '_> {
         else {
             return None;
         };
-        let (count, back) = (of(*count), *back as usize);
+        let (count, back) = (register_place(*count), *back as usize);
         let head = back.checked_sub(start).and_then(|at| inside.get(at));
         if !head.is_some_and(takes_fuel) {
             return None;
         }
         let mut limit = None;
         for (at, one) in (start..).zip(inside) {
-            let touched = touched(self.code, one);
+            let touched = accesses(self.code, one);
             let is_last = at + 2 >= end;
             // One jump back, and none to the instruction that jumps back or behind the count.
             if !is_last && touched.jump.is_some_and(|to| to == back || to == end - 1) {
@@ -238,7 +238,9 @@ impl Lower<'_, '_> {
                         return None;
                     }
                 }
-                Instruction::LoopLimit { count: own, max, .. } if of(own) == count && at > back => {
+                Instruction::LoopLimit { count: own, max, .. }
+                    if register_place(own) == count && at > back =>
+                {
                     limit = limit.or(Some(max));
                     if limit != Some(max) {
                         return None;
@@ -258,7 +260,7 @@ impl Lower<'_, '_> {
     /// Begins to count from so much fuel: how much more it is than the items that are left, and how many of them are left
     /// where one of the two is used up.
     fn count_in_step(&mut self, in_step: InStep, fuel: Value) {
-        let left = self.held_part(in_step.range, Kind::Range, 2);
+        let left = self.read_part(in_step.range, Kind::Range, 2);
         let more = self.builder.ins().isub(fuel, left);
         let (memory, at) = (self.memory(), offset(in_step.more));
         self.builder.ins().store(TRUSTED, more, memory, at);
@@ -269,7 +271,7 @@ impl Lower<'_, '_> {
             self.last_in_step(in_step, left, fuel)
         };
         self.builder.def_var(in_step.last, stop);
-        let stop = self.first_look(in_step, left, stop);
+        let stop = self.first_check(in_step, left, stop);
         self.builder.def_var(in_step.stop, stop);
     }
 
@@ -294,13 +296,13 @@ impl Lower<'_, '_> {
 
     /// The head of a loop through a range whose items and fuel become less in step; what is left of the items.
     fn next_in_step(&mut self, in_step: InStep, range: usize, ended: Block) -> Value {
-        let left = self.held_part(range, Kind::Range, 2);
+        let left = self.read_part(range, Kind::Range, 2);
         self.rounds_so_far(in_step, left);
         let [taken, stops] = [(); 2].map(|()| self.builder.create_block());
         self.builder.set_cold_block(stops);
         if let Some(kept) = self.in_step.get_mut(&range) {
             kept.taken = Some((self.at, taken));
-            self.plain.written(*kept);
+            self.plain.add(*kept);
         }
         let is_forced = self.is_forced();
         let exit = self.exit_before();
@@ -313,13 +315,13 @@ impl Lower<'_, '_> {
         let is_over = self.builder.ins().icmp(IntCC::Equal, left, stop);
         self.builder.ins().brif(is_over, stops, &NONE, taken, &NONE);
         self.builder.switch_to_block(stops);
-        self.look_at_path(in_step, left, taken);
+        self.check_path(in_step, left, taken);
         let fuel = self.fuel_in_step(in_step);
         self.builder.def_var(self.fuel, fuel);
-        let over = self.parted(in_step, ended);
+        let over = self.loop_end_block(in_step, ended);
         if self.words.is_some() {
             self.builder.ins().jump(over, &NONE);
-            return self.taken_in_step(in_step, taken);
+            return self.begin_round_in_step(in_step, taken);
         }
         let empty = self.builder.create_block();
         self.builder.set_cold_block(empty);
@@ -332,25 +334,25 @@ impl Lower<'_, '_> {
             self.builder.ins().brif(fuel, exit, &NONE, next, &NONE);
             self.builder.switch_to_block(next);
         }
-        let fuel = self.refilled();
+        let fuel = self.refill_fuel();
         self.builder.def_var(self.fuel, fuel);
         self.count_in_step(in_step, fuel);
         if in_step.rounds.is_some() {
             // Both may be used up at once.
-            let left = self.held_part(range, Kind::Range, 2);
+            let left = self.read_part(range, Kind::Range, 2);
             let stop = self.builder.use_var(in_step.stop);
             let is_over = self.builder.ins().icmp(IntCC::Equal, left, stop);
             self.builder.ins().brif(is_over, exit, &NONE, taken, &NONE);
         } else {
             self.builder.ins().brif(fuel, taken, &NONE, exit, &NONE);
         }
-        self.taken_in_step(in_step, taken)
+        self.begin_round_in_step(in_step, taken)
     }
 
     /// Goes on with a round that may begin; what is left of the items.
-    fn taken_in_step(&mut self, in_step: InStep, taken: Block) -> Value {
+    fn begin_round_in_step(&mut self, in_step: InStep, taken: Block) -> Value {
         self.builder.switch_to_block(taken);
-        let left = self.held_part(in_step.range, Kind::Range, 2);
+        let left = self.read_part(in_step.range, Kind::Range, 2);
         // Known anew: what came back from its slot would be carried from round to round.
         self.rounds_so_far(in_step, left);
         left
@@ -358,7 +360,7 @@ impl Lower<'_, '_> {
 
     /// The fuel that is at hand in a loop that takes it in step.
     pub(super) fn fuel_in_step(&mut self, in_step: InStep) -> Value {
-        let left = self.held_part(in_step.range, Kind::Range, 2);
+        let left = self.read_part(in_step.range, Kind::Range, 2);
         let (memory, at) = (self.memory(), offset(in_step.more));
         let more = self.builder.ins().load(types::I64, TRUSTED, memory, at);
         self.builder.ins().iadd(left, more)
@@ -375,12 +377,12 @@ impl Lower<'_, '_> {
         if let Some(rounds) = in_step.rounds {
             let began = self.builder.use_var(in_step.began);
             let so_far = self.builder.ins().isub(began, left);
-            self.hold(rounds.count, Kind::Integer, &[so_far]);
+            self.write_value(rounds.count, Kind::Integer, &[so_far]);
         }
     }
 
     /// The loop around the instruction at hand, where it counts its rounds in this place in step with its items.
-    fn counted_in_step(&self, count: usize) -> Option<InStep> {
+    fn loop_counting_in(&self, count: usize) -> Option<InStep> {
         let is_it = |one: &InStep| one.rounds.is_some_and(|rounds| rounds.count == count);
         self.around().filter(is_it)
     }
@@ -399,13 +401,13 @@ impl Lower<'_, '_> {
             self.next_in_step(in_step, range, ended)
         } else {
             let taken = self.builder.create_block();
-            let left = self.held_part(range, Kind::Range, 2);
+            let left = self.read_part(range, Kind::Range, 2);
             self.builder.ins().brif(left, taken, &NONE, ended, &NONE);
             self.builder.switch_to_block(taken);
             self.spend();
-            self.held_part(range, Kind::Range, 2)
+            self.read_part(range, Kind::Range, 2)
         };
-        let held = self.held(range, Kind::Range);
+        let held = self.read_value(range, Kind::Range);
         let [end, step, _] = held.as_slice() else {
             return Err(NotCompiled::new("a range has other parts than three"));
         };
@@ -415,7 +417,7 @@ impl Lower<'_, '_> {
         let less = self.builder.ins().iadd_imm_s(left, -1);
         let variable = self.variable(range, Kind::Range, 2);
         self.builder.def_var(variable, less);
-        self.hold(item, Kind::Integer, &[next]);
+        self.write_value(item, Kind::Integer, &[next]);
         apply(how, &mut self.state)?;
         let to = self.edge(self.at + 1)?;
         self.builder.ins().jump(to, &NONE);
@@ -431,11 +433,11 @@ impl Lower<'_, '_> {
     ) -> Result<bool, NotCompiled> {
         let taken = self.builder.create_block();
         let ended = self.edge(done)?;
-        let left = self.held_part(items, Kind::Items, 2);
+        let left = self.read_part(items, Kind::Items, 2);
         self.builder.ins().brif(left, taken, &NONE, ended, &NONE);
         self.builder.switch_to_block(taken);
         self.spend();
-        let held = self.held(items, Kind::Items);
+        let held = self.read_value(items, Kind::Items);
         let [row, next, left] = held.as_slice() else {
             return Err(NotCompiled::new("a loop has other parts than three"));
         };
@@ -444,7 +446,7 @@ impl Lower<'_, '_> {
         let row = self.builder.ins().iadd_imm_s(row, i64::from(offset(width)));
         let next = self.builder.ins().iadd_imm_s(next, 1);
         let left = self.builder.ins().iadd_imm_s(left, -1);
-        self.hold(items, Kind::Items, &[row, next, left]);
+        self.write_value(items, Kind::Items, &[row, next, left]);
         apply(how, &mut self.state)?;
         let to = self.edge(self.at + 1)?;
         self.builder.ins().jump(to, &NONE);
@@ -464,7 +466,7 @@ impl Lower<'_, '_> {
         let at = rows.offset(place, *kind).ok_or_else(missing)?;
         // The row that comes next is behind the one that the loop is at.
         let back = offset(rows.width);
-        let held = self.held(items, Kind::Items);
+        let held = self.read_value(items, Kind::Items);
         let row = held.first().copied().ok_or_else(missing)?;
         let parts = (0..kind.width()).map(|part| {
             let flags = TRUSTED.with_readonly();
@@ -473,13 +475,13 @@ impl Lower<'_, '_> {
                 .load(type_of(*kind), flags, row, offset(at + part) - back)
         });
         let parts: Vec<_> = parts.collect();
-        self.hold(*out, *kind, &parts);
+        self.write_value(*out, *kind, &parts);
         Ok(())
     }
 
     /// Leaves a loop that had as many rounds as it may have to the interpreter.
     pub(super) fn limit(&mut self, count: usize, max: u32) -> Result<(), NotCompiled> {
-        if self.counted_in_step(count).is_some() {
+        if self.loop_counting_in(count).is_some() {
             return Ok(());
         }
         let rounds = self.only(count, Kind::Integer)?;
@@ -493,15 +495,15 @@ impl Lower<'_, '_> {
 
     /// Counts a round.
     pub(super) fn round(&mut self, count: usize) -> Result<(), NotCompiled> {
-        if let Some(in_step) = self.counted_in_step(count) {
-            let left = self.held_part(in_step.range, Kind::Range, 2);
+        if let Some(in_step) = self.loop_counting_in(count) {
+            let left = self.read_part(in_step.range, Kind::Range, 2);
             self.rounds_so_far(in_step, left);
             return Ok(());
         }
         let rounds = self.only(count, Kind::Integer)?;
         // There are never as many rounds as would not fit: each takes a unit of fuel.
         let more = self.builder.ins().iadd_imm_s(rounds, 1);
-        self.hold(count, Kind::Integer, &[more]);
+        self.write_value(count, Kind::Integer, &[more]);
         Ok(())
     }
 }

@@ -34,7 +34,7 @@ impl Lower<'_, '_> {
     }
 
     /// One of two floats.
-    pub(super) fn masked(&mut self, mask: Value, yes: Value, no: Value) -> Value {
+    pub(super) fn select_by_mask(&mut self, mask: Value, yes: Value, no: Value) -> Value {
         let yes = self.builder.ins().splat(types::F64X2, yes);
         let no = self.builder.ins().splat(types::F64X2, no);
         let mask = self.lanes(mask);

@@ -4,17 +4,17 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Value, ValueDef, types};
 use vesper_interp::code::Operand;
 
-use super::{Comparison, Held, Inline, Kind, Lower, NotCompiled};
+use super::{Comparison, Inline, Kind, Lower, NotCompiled, ValueParts};
 
 impl Lower<'_, '_> {
     /// What an operation gives.
-    pub(super) fn computed(
+    pub(super) fn compute(
         &mut self,
         what: Inline,
         kind: Kind,
         first: Operand,
         second: Operand,
-    ) -> Result<Held, NotCompiled> {
+    ) -> Result<ValueParts, NotCompiled> {
         if kind == Kind::Decimal {
             return self.decimal(what, first, second);
         }

@@ -1,14 +1,14 @@
 //! Loops through ranges where there is no frame: they begin in machine registers, or the run is left to the ordinary way.
 //!
 //! Nobody can stop a run without a frame, and how long a range is says no collection of the inputs. So code with ranges
-//! has a bound of its own (`MOST_WORK`), and a loop that is longer than what may still be spent is not begun.
+//! has a bound of its own (`MAX_WORK`), and a loop that is longer than what may still be spent is not begun.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value, types};
 use vesper_interp::code::{Instruction, LoopSlot, Operand};
 use vesper_ir::limits::ITEMS;
 
-use crate::dataflow::{takes_fuel, touched};
+use crate::dataflow::{accesses, takes_fuel};
 use crate::frameless::{GAVE_UP, TOO_LONG};
 
 use super::loops::InStep;
@@ -23,9 +23,9 @@ impl Lower<'_, '_> {
         let end = self.one(end, Kind::Integer)?;
         let step = self.one(step, Kind::Integer)?;
         let left = self.length_of_range(start, end, step);
-        let held = self.with_its_end(vec![start, step, left]);
-        self.hold(range, Kind::Range, &held);
-        self.range_started();
+        let held = self.range_with_end(vec![start, step, left]);
+        self.write_value(range, Kind::Range, &held);
+        self.start_range();
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl Lower<'_, '_> {
         let is_inside = |at: usize| at > start && at < end;
         let mut leaving = all;
         let is_left = leaving.any(|(at, one)| {
-            let to = touched(self.code, one).jump;
+            let to = accesses(self.code, one).jump;
             is_inside(at) && at != head && to.is_some_and(|to| !is_inside(to))
         });
         // What stands before the end may go on there without a jump, as where one that was looked for is found.
@@ -85,7 +85,7 @@ impl Lower<'_, '_> {
         if self.words.is_none() {
             return;
         }
-        let left = self.held_part(range, Kind::Range, 2);
+        let left = self.read_part(range, Kind::Range, 2);
         // From here on: what was done before had its bound in the inputs.
         let fuel = self.fuel_for_ranges();
         if is_whole {
@@ -137,7 +137,7 @@ impl Lower<'_, '_> {
     }
 
     /// Writes the block for what is not begun. Where nothing was spent, that cost nothing worth counting.
-    pub(super) fn say_too_long(&mut self) {
+    pub(super) fn write_too_long(&mut self) {
         let Some(block) = self.words.as_mut().and_then(|words| words.too_long.take()) else {
             return;
         };
@@ -158,7 +158,7 @@ impl Lower<'_, '_> {
     /// What it may still spend once it goes through a range.
     fn fuel_for_ranges(&mut self) -> Value {
         let fuel = self.builder.use_var(self.fuel);
-        match self.plan.most_units.and_then(|most| i64::try_from(most).ok()) {
+        match self.plan.max_units.and_then(|most| i64::try_from(most).ok()) {
             Some(most) => {
                 let most = self.builder.ins().iconst(types::I64, most);
                 self.builder.ins().umin(fuel, most)

@@ -10,10 +10,10 @@ use super::exits::{Late, Then};
 use super::loops::InStep;
 use super::masks::Chooser;
 use super::unnoted_loops::Notes;
-use super::{HashSet, Kept, Kind, Lower, NONE, TRUSTED, offset, touched, type_of};
+use super::{HashSet, Kind, Lower, NONE, SlotBinding, TRUSTED, accesses, offset, type_of};
 
 /// So many choices of a loop are counted at most.
-pub(super) const COUNTED: usize = 4;
+pub(super) const MAX_COUNTED: usize = 4;
 
 /// A choice that a loop makes once in every round, and of which the path wants to know which ways it went: it is counted
 /// how often it went one way, and written into the path where the loop is left.
@@ -46,17 +46,19 @@ impl Lower<'_, '_> {
     /// The block for the end of a loop, on the way to the one behind it. What the loop has computed goes there by its
     /// slots: calls behind the loop would else decide where its values stand, and some would go to memory and back in
     /// every round.
-    pub(super) fn parted(&mut self, in_step: InStep, behind: Block) -> Block {
+    pub(super) fn loop_end_block(&mut self, in_step: InStep, behind: Block) -> Block {
         let needed = self.plan.needed.get(in_step.end);
         let dirty = needed.map(|needed| self.state.dirty(needed)).unwrap_or_default();
         let inside = self.code.instructions.get(in_step.start..in_step.end);
         let inside = inside.unwrap_or_default().iter();
-        let written: HashSet<usize> = inside.flat_map(|one| touched(self.code, one).writes).collect();
+        let written: HashSet<usize> = inside.flat_map(|one| accesses(self.code, one).writes).collect();
         let is_parted = |(place, kind): &(usize, Kind)| {
             written.contains(place) && !matches!(kind, Kind::Range | Kind::Items)
         };
         let dirty: Vec<_> = dirty.into_iter().filter(is_parted).collect();
-        let kept = dirty.into_iter().map(|(place, kind)| self.kept(place, kind));
+        let kept = dirty
+            .into_iter()
+            .map(|(place, kind)| self.slot_binding(place, kind));
         let kept = kept.collect();
         let block = self.builder.create_block();
         // Written last: what is counted in the loop is not known yet.
@@ -70,7 +72,7 @@ impl Lower<'_, '_> {
     }
 
     /// Reads values back that have just been written.
-    pub(super) fn read_back(&mut self, kept: &[Kept]) {
+    pub(super) fn read_back(&mut self, kept: &[SlotBinding]) {
         for one in kept {
             for part in 0..one.kind.width() {
                 let back = self.read_part_back(*one, part);
@@ -82,7 +84,7 @@ impl Lower<'_, '_> {
 
     /// Reads a part of a value that has just been written. Cranelift knows what stands there, and would leave it where it
     /// was; bits of another type it does read.
-    fn read_part_back(&mut self, kept: Kept, part: usize) -> Value {
+    fn read_part_back(&mut self, kept: SlotBinding, part: usize) -> Value {
         let at = offset(kept.slot + part);
         let (ty, other) = match type_of(kept.kind) {
             types::F64 => (types::F64, types::I64),
@@ -105,7 +107,7 @@ impl Lower<'_, '_> {
         let Some((_, taken)) = in_step.taken.filter(|(at, _)| *at == to && is_bare) else {
             return false;
         };
-        let left = self.held_part(in_step.range, Kind::Range, 2);
+        let left = self.read_part(in_step.range, Kind::Range, 2);
         let stop = self.builder.use_var(in_step.stop);
         let is_over = self.builder.ins().icmp(IntCC::Equal, left, stop);
         self.builder.ins().brif(is_over, head, &NONE, taken, &NONE);
@@ -117,15 +119,17 @@ impl Lower<'_, '_> {
         let Some(in_step) = self.around() else {
             return false;
         };
-        let (Some(compared), Some((Opcode::Bor, before, yes)), Some((Opcode::Bor, other, no))) =
-            (self.compared(chooser.condition), self.parts(yes), self.parts(no))
-        else {
+        let (Some(compared), Some((Opcode::Bor, before, yes)), Some((Opcode::Bor, other, no))) = (
+            self.comparison(chooser.condition),
+            self.parts(yes),
+            self.parts(no),
+        ) else {
             return false;
         };
         let (Some(yes), Some(no)) = (self.known(yes), self.known(no)) else {
             return false;
         };
-        let is_as_it_was = before == other && before == self.held_part(word, Kind::Integer, 0);
+        let is_as_it_was = before == other && before == self.read_part(word, Kind::Integer, 0);
         if !is_as_it_was
             || !self.is_once_a_round(in_step)
             || !self.is_only_noted(in_step.start, in_step.end, word)
@@ -186,7 +190,7 @@ impl Lower<'_, '_> {
     pub(super) fn is_only_noted(&self, start: usize, end: usize, word: usize) -> bool {
         let inside = self.code.instructions.get(start + 1..end);
         let mut others = inside.unwrap_or_default().iter().filter(|one| {
-            let touched = touched(self.code, one);
+            let touched = accesses(self.code, one);
             touched.reads.contains(&word) || touched.writes.contains(&word)
         });
         let mut blocks = self.plan.blocks.range(start + 1..=end);
@@ -208,7 +212,7 @@ impl Lower<'_, '_> {
             };
             let count = self.builder.use_var(*variable);
             let began = self.builder.use_var(in_step.began);
-            let left = self.held_part(in_step.range, Kind::Range, 2);
+            let left = self.read_part(in_step.range, Kind::Range, 2);
             let rounds = self.builder.ins().isub(began, left);
             // Of the round that is under way the choice may be still to come.
             let comes = is_in_round && one.at >= next;
@@ -216,19 +220,19 @@ impl Lower<'_, '_> {
             let never = self.builder.ins().iconst(types::I64, 0);
             let is_yes = self.builder.ins().icmp(IntCC::NotEqual, count, never);
             let is_no = self.builder.ins().icmp(IntCC::NotEqual, count, chosen);
-            let word = self.held_part(one.word, Kind::Integer, 0);
+            let word = self.read_part(one.word, Kind::Integer, 0);
             let yes = self.builder.ins().iconst(types::I64, one.yes);
             let no = self.builder.ins().iconst(types::I64, one.no);
             let yes = self.builder.ins().select(is_yes, yes, never);
             let no = self.builder.ins().select(is_no, no, never);
             let word = self.builder.ins().bor(word, yes);
             let word = self.builder.ins().bor(word, no);
-            self.hold(one.word, Kind::Integer, &[word]);
+            self.write_value(one.word, Kind::Integer, &[word]);
         }
     }
 
     /// What is compared, where a condition is whether a float is more or less than a constant.
-    fn compared(&self, condition: Value) -> Option<Compared> {
+    fn comparison(&self, condition: Value) -> Option<Compared> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(condition) else {
             return None;

@@ -9,10 +9,10 @@ use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, 
 use vesper_interp::code::Instruction;
 
 use super::masks::Chooser;
-use super::{BTreeMap, How, Inline, Kind, Lower, NONE, NotCompiled, Place, State, Tried, apply, inline};
+use super::{BTreeMap, How, Inline, Kind, Lower, NONE, NotCompiled, Place, State, TriedSide, apply, inline};
 
 /// A side of at most so many instructions is computed even where it is not taken.
-const SHORT: usize = 4;
+const MAX_SIDE_INSTRUCTIONS: usize = 4;
 
 /// The two sides of a choice, and where they come together.
 #[derive(Debug)]
@@ -38,13 +38,18 @@ impl Lower<'_, '_> {
             }
             _ => (next..to, to..to, to),
         };
-        if next.len() > SHORT || other.len() > SHORT || !self.is_closed(to, join, !other.is_empty()) {
+        if next.len() > MAX_SIDE_INSTRUCTIONS
+            || other.len() > MAX_SIDE_INSTRUCTIONS
+            || !self.is_closed(to, join, !other.is_empty())
+        {
             return Ok(None);
         }
         let mut state = self.state.clone();
         apply(how, &mut state)?;
-        let (Some(of_next), Some(of_other)) = (self.tried(&next, &state)?, self.tried(&other, &state)?)
-        else {
+        let (Some(of_next), Some(of_other)) = (
+            self.side_results(&next, &state)?,
+            self.side_results(&other, &state)?,
+        ) else {
             return Ok(None);
         };
         let Some(needed) = self.plan.needed.get(join) else {
@@ -80,7 +85,7 @@ impl Lower<'_, '_> {
     }
 
     /// What a side gives; nothing where it cannot be computed for nothing.
-    fn tried(
+    fn side_results(
         &self,
         side: &Range<usize>,
         before: &State,
@@ -138,9 +143,9 @@ impl Lower<'_, '_> {
         for (place, kind) in &choice.gives {
             let mut held = Vec::with_capacity(kind.width());
             for part in 0..kind.width() {
-                let mut of_side = |side: &Tried| match side.values.get(&(*place, part)) {
+                let mut of_side = |side: &TriedSide| match side.values.get(&(*place, part)) {
                     Some((_, value)) => *value,
-                    None => self.held_part(*place, *kind, part),
+                    None => self.read_part(*place, *kind, part),
                 };
                 let (first, second) = (of_side(&first), of_side(&second));
                 let (yes, no) = if is_jump_if_true {
@@ -151,12 +156,12 @@ impl Lower<'_, '_> {
                 if yes == no {
                     held.push(yes);
                 } else if *kind == Kind::Integer && self.is_counted(*place, chooser, yes, no) {
-                    held.push(self.held_part(*place, *kind, part));
+                    held.push(self.read_part(*place, *kind, part));
                 } else {
-                    held.push(self.selected(chooser, yes, no));
+                    held.push(self.select_value(chooser, yes, no));
                 }
             }
-            self.hold(*place, *kind, &held);
+            self.write_value(*place, *kind, &held);
             self.state.set(
                 *place,
                 Place::Native {
@@ -186,8 +191,8 @@ impl Lower<'_, '_> {
     }
 
     /// One side, computed as if it were taken. Guards of it leave the code before the choice.
-    fn side(&mut self, how: &How, side: &Range<usize>, is_taken: Value) -> Result<Tried, NotCompiled> {
-        self.tried = Some(Tried {
+    fn side(&mut self, how: &How, side: &Range<usize>, is_taken: Value) -> Result<TriedSide, NotCompiled> {
+        self.tried = Some(TriedSide {
             is_taken,
             values: BTreeMap::new(),
         });
@@ -203,8 +208,8 @@ impl Lower<'_, '_> {
                     if let Some(kind) = state.native(*from)
                         && out != from
                     {
-                        let held = self.held(*from, kind);
-                        self.hold(*out, kind, &held);
+                        let held = self.read_value(*from, kind);
+                        self.write_value(*out, kind, &held);
                     }
                 }
                 _ => {
@@ -219,10 +224,10 @@ impl Lower<'_, '_> {
     }
 
     /// One of two values, without a jump.
-    fn selected(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
+    fn select_value(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
         match self.builder.func.dfg.value_type(yes) {
             types::F64 => {}
-            types::I64 => return self.selected_integer(chooser, yes, no),
+            types::I64 => return self.select_integer(chooser, yes, no),
             _ => return self.builder.ins().select(chooser.condition, yes, no),
         }
         // SEMANTICS: `a - b` is `a + (-b)`, exactly. So a sum that goes on either way is one addition of either term,
@@ -231,12 +236,12 @@ impl Lower<'_, '_> {
             (self.parts(yes), self.parts(no))
             && sum == other
         {
-            let less = self.negated(less);
-            let term = self.selected(chooser, term, less);
+            let less = self.negate(less);
+            let term = self.select_value(chooser, term, less);
             return self.builder.ins().fadd(sum, term);
         }
         if let Some(mask) = chooser.mask {
-            return self.masked(mask, yes, no);
+            return self.select_by_mask(mask, yes, no);
         }
         // Choosing between floats is a jump on some processors; between their bits it is none.
         let bits = |lower: &mut Self, value| {
@@ -254,15 +259,15 @@ impl Lower<'_, '_> {
 
     /// One of two integers. What both sides begin with is not part of the choice, so that it is not on the way from one
     /// round of a loop to the next; and a choice between two constants is arithmetic where that is cheaper.
-    fn selected_integer(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
+    fn select_integer(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
         match (self.parts(yes), self.parts(no)) {
             (Some((Opcode::Bor, first, bits)), Some((Opcode::Bor, other, or))) if first == other => {
-                let bits = self.selected_integer(chooser, bits, or);
+                let bits = self.select_integer(chooser, bits, or);
                 return self.builder.ins().bor(first, bits);
             }
             (Some((Opcode::Iadd, first, more)), _) if first == no => {
                 let none = self.builder.ins().iconst(types::I64, 0);
-                let more = self.selected_integer(chooser, more, none);
+                let more = self.select_integer(chooser, more, none);
                 return self.builder.ins().iadd(first, more);
             }
             _ => {}
@@ -300,7 +305,7 @@ impl Lower<'_, '_> {
     }
 
     /// The opposite of a float. That of a product with a constant is the product with the opposite of it.
-    fn negated(&mut self, value: Value) -> Value {
+    fn negate(&mut self, value: Value) -> Value {
         if let Some((Opcode::Fmul, other, factor)) = self.parts(value)
             && let ValueDef::Result(constant, _) = self.builder.func.dfg.value_def(factor)
             && let InstructionData::UnaryIeee64 { imm, .. } = self.builder.func.dfg.insts[constant]

@@ -6,7 +6,7 @@ use vesper_interp::code::Instruction;
 use crate::dataflow::takes_fuel;
 use crate::plan::Rows;
 
-use super::{How, IntCC, Kept, Kind, Lower, NONE, NotCompiled, Place, Site, answer, apply};
+use super::{How, IntCC, Kind, Lower, NONE, NotCompiled, Place, Site, SlotBinding, answer, apply};
 
 impl Lower<'_, '_> {
     pub(super) fn site(&mut self, site: Site) -> i64 {
@@ -47,7 +47,7 @@ impl Lower<'_, '_> {
                 ..site
             });
             let answer = self.call_step(number);
-            self.unless_refused(answer);
+            self.leave_if_refused(answer);
             return;
         }
         let number = self.site(site);
@@ -69,14 +69,14 @@ impl Lower<'_, '_> {
     }
 
     /// Goes on where a function did what it was asked to. In code of the quick level.
-    pub(super) fn unless_refused(&mut self, answer: Value) {
+    pub(super) fn leave_if_refused(&mut self, answer: Value) {
         let (refused, next) = (self.refused_block(), self.builder.create_block());
         self.builder.ins().brif(answer, refused, &NONE, next, &NONE);
         self.builder.switch_to_block(next);
     }
 
     /// The call behind an instruction that reads a field for it alone.
-    pub(super) fn lent(&self, gives: &[(usize, Option<Kind>)]) -> Option<Instruction> {
+    pub(super) fn borrowing_call(&self, gives: &[(usize, Option<Kind>)]) -> Option<Instruction> {
         let [(field, None)] = gives else {
             return None;
         };
@@ -103,7 +103,7 @@ impl Lower<'_, '_> {
 
     /// Does a call together with the instruction at hand, which reads a field for it. Where the two are left, it is
     /// before both.
-    pub(super) fn lend(
+    pub(super) fn emit_borrowing_call(
         &mut self,
         field: &Instruction,
         call: Instruction,
@@ -134,7 +134,7 @@ impl Lower<'_, '_> {
                 continue;
             }
             taken.push(*place);
-            let load = self.kept(*place, *kind);
+            let load = self.slot_binding(*place, *kind);
             self.call_site(
                 Site {
                     kept: Vec::new(),
@@ -163,19 +163,19 @@ impl Lower<'_, '_> {
         let jump = self.plan.touched.get(self.at).and_then(|touched| touched.jump);
         // A field that is read for the call alone is read again where the two are left.
         let before = if lent.is_some() { self.at - 1 } else { self.at };
-        let mut kept: Vec<Kept> = Vec::new();
+        let mut kept: Vec<SlotBinding> = Vec::new();
         for place in reads {
             if let Place::Native { kind, dirty: true } = self.state.get(*place)
                 && !kept.iter().any(|one| one.place == *place)
             {
-                let one = self.kept(*place, kind);
+                let one = self.slot_binding(*place, kind);
                 kept.push(one);
             }
         }
         let load = gives
             .iter()
             .find_map(|(place, kind)| kind.map(|kind| (*place, kind)));
-        let load = load.map(|(place, kind)| self.kept(place, kind));
+        let load = load.map(|(place, kind)| self.slot_binding(place, kind));
         self.force();
         if takes_fuel {
             self.have_fuel();
@@ -253,7 +253,7 @@ impl Lower<'_, '_> {
         if let Some(load) = load {
             self.take_loaded(load);
         }
-        self.range_started();
+        self.start_range();
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl Lower<'_, '_> {
         });
         let answer = self.call_step(site);
         let Some(to) = jump else {
-            self.unless_refused(answer);
+            self.leave_if_refused(answer);
             return Ok(());
         };
         let (other, next) = (self.builder.create_block(), self.builder.create_block());

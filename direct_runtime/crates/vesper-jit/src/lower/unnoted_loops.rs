@@ -10,16 +10,16 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use vesper_interp::code::Instruction;
 
-use crate::dataflow::of;
+use crate::dataflow::register_place;
 
 use super::exits::{Late, Then};
 use super::loops::InStep;
 use super::{Kind, Lower, NONE, NotCompiled};
 
 /// So many rounds are done before it is looked at what they have seen.
-const FIRST: i64 = 32;
+const FIRST_CHECK_ROUNDS: i64 = 32;
 /// Longer loops are not written twice: the time that making code takes grows faster than the code.
-const LONGEST: usize = 96;
+const MAX_COPIED_INSTRUCTIONS: usize = 96;
 
 /// What the rounds of a loop note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Copies {
     }
 
     /// Told of a loop whose head was just written.
-    pub(super) fn written(&mut self, in_step: InStep) {
+    pub(super) fn add(&mut self, in_step: InStep) {
         if matches!(in_step.notes, Notes::Bits { .. }) {
             self.of.insert(in_step.start, in_step);
         }
@@ -61,7 +61,7 @@ impl Lower<'_, '_> {
     pub(super) fn notes(&self, start: usize, end: usize) -> Notes {
         let inside = self.code.instructions.get(start + 1..end).unwrap_or_default();
         let mut noted = inside.iter().filter_map(|one| match one {
-            Instruction::Note { word, bit } => Some((of(*word), 1_i64 << bit)),
+            Instruction::Note { word, bit } => Some((register_place(*word), 1_i64 << bit)),
             _ => None,
         });
         let Some((word, first)) = noted.next() else {
@@ -69,7 +69,7 @@ impl Lower<'_, '_> {
         };
         let bits = noted.try_fold(first, |bits, (other, bit)| (other == word).then_some(bits | bit));
         match bits {
-            Some(bits) if inside.len() <= LONGEST && self.is_only_noted(start, end, word) => {
+            Some(bits) if inside.len() <= MAX_COPIED_INSTRUCTIONS && self.is_only_noted(start, end, word) => {
                 Notes::Bits { word, bits }
             }
             _ => Notes::Any,
@@ -78,11 +78,11 @@ impl Lower<'_, '_> {
 
     /// How many items are left where it is first looked at what the rounds have seen, of so many, and where they end with
     /// so many left.
-    pub(super) fn first_look(&mut self, in_step: InStep, left: Value, last: Value) -> Value {
+    pub(super) fn first_check(&mut self, in_step: InStep, left: Value, last: Value) -> Value {
         if !matches!(in_step.notes, Notes::Bits { .. }) {
             return last;
         }
-        let first = self.builder.ins().iconst(types::I64, FIRST);
+        let first = self.builder.ins().iconst(types::I64, FIRST_CHECK_ROUNDS);
         self.after(left, first, last)
     }
 
@@ -94,7 +94,7 @@ impl Lower<'_, '_> {
     }
 
     /// The head of a loop has stopped with so many items left: where it is not over, it goes on at `taken` or in the copy.
-    pub(super) fn look_at_path(&mut self, in_step: InStep, left: Value, taken: Block) {
+    pub(super) fn check_path(&mut self, in_step: InStep, left: Value, taken: Block) {
         if !matches!(in_step.notes, Notes::Bits { .. }) {
             return;
         }
@@ -115,7 +115,7 @@ impl Lower<'_, '_> {
     }
 
     /// Goes on in the copy where the path has seen all, and at `taken` where it has not.
-    pub(super) fn go_on_plain(&mut self, in_step: InStep, taken: Block) {
+    pub(super) fn continue_unnoted(&mut self, in_step: InStep, taken: Block) {
         let (Notes::Bits { word, bits }, Some(copy)) =
             (in_step.notes, self.plain.taken.get(&in_step.start).copied())
         else {
@@ -125,7 +125,7 @@ impl Lower<'_, '_> {
             return;
         };
         self.write_counted(in_step, in_step.start);
-        let path = self.held_part(word, Kind::Integer, 0);
+        let path = self.read_part(word, Kind::Integer, 0);
         let all = self.builder.ins().iconst(types::I64, bits);
         let seen = self.builder.ins().band(path, all);
         let is_all = self.builder.ins().icmp(IntCC::Equal, seen, all);
@@ -138,7 +138,7 @@ impl Lower<'_, '_> {
         self.builder.def_var(in_step.stop, last);
         self.builder.ins().jump(copy, &NONE);
         self.builder.switch_to_block(again);
-        let left = self.held_part(in_step.range, Kind::Range, 2);
+        let left = self.read_part(in_step.range, Kind::Range, 2);
         let began = self.builder.use_var(in_step.began);
         let rounds = self.builder.ins().isub(began, left);
         let more = self.builder.ins().imul_imm_s(rounds, 3);
@@ -154,9 +154,9 @@ impl Lower<'_, '_> {
                 continue;
             };
             let states = self.plan.blocks.range(head..in_step.end);
-            let of_loop: Vec<_> = states.map(|(at, state)| (*at, state.clone())).collect();
+            let loop_place: Vec<_> = states.map(|(at, state)| (*at, state.clone())).collect();
             let blocks = self.blocks.clone();
-            for (at, _) in &of_loop {
+            for (at, _) in &loop_place {
                 let block = self.builder.create_block();
                 self.blocks.insert(*at, block);
             }
@@ -167,7 +167,7 @@ impl Lower<'_, '_> {
             };
             self.in_step.insert(in_step.range, copy);
             self.plain.is_written = true;
-            for (at, state) in of_loop {
+            for (at, state) in loop_place {
                 if !self.merged.contains(&at) {
                     self.block(at, state)?;
                 }

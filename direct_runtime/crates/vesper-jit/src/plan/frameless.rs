@@ -10,13 +10,13 @@ use vesper_ir::value::Set;
 use vesper_ir::{Op, Value};
 
 use super::{How, Plan, Rows, goes_through_range, uses};
-use crate::dataflow::{Touched, of, of_loop, touched};
+use crate::dataflow::{Accesses, accesses, loop_place, register_place};
 use crate::frameless::{Arg, Keys, Site};
 use crate::kinds::{Kind, inline};
 
 /// A call that a function does, on words.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct FunctionCall {
     pub(crate) site: Site,
     /// What the function is given, in this order.
     pub(crate) given: Vec<(Operand, Kind)>,
@@ -39,7 +39,7 @@ pub(super) fn loads(shape: &Shape) -> Vec<(usize, Kind)> {
 
 pub(super) fn how(
     code: &Code,
-    all: &[Touched],
+    all: &[Accesses],
     at: usize,
     instruction: &Instruction,
     rows: Option<&Rows>,
@@ -48,24 +48,24 @@ pub(super) fn how(
         Instruction::LoopStart { slot, over } => {
             let over = over.as_register().filter(|_| rows.is_some());
             over.map(|over| How::Inline {
-                uses: vec![(of(over), Kind::Rows)],
-                gives: vec![(of_loop(code, slot), Kind::Items)],
+                uses: vec![(register_place(over), Kind::Rows)],
+                gives: vec![(loop_place(code, slot), Kind::Items)],
             })
         }
         Instruction::LoopAdvance { slot, .. } => rows.map(|_| How::Inline {
-            uses: vec![(of_loop(code, slot), Kind::Items)],
-            gives: vec![(of_loop(code, slot), Kind::Items)],
+            uses: vec![(loop_place(code, slot), Kind::Items)],
+            gives: vec![(loop_place(code, slot), Kind::Items)],
         }),
         Instruction::LoopField { slot, out, place } => {
             let kind = rows.and_then(|rows| rows.fields.iter().find(|field| field.0 == place));
             kind.map(|(_, kind, _)| How::Inline {
-                uses: vec![(of_loop(code, slot), Kind::Items)],
-                gives: vec![(of(out), *kind)],
+                uses: vec![(loop_place(code, slot), Kind::Items)],
+                gives: vec![(register_place(out), *kind)],
             })
         }
-        Instruction::LoopBegan { slot, out } if began_with_rows(code, at) => Some(How::Inline {
-            uses: vec![(of_loop(code, slot), Kind::Items)],
-            gives: vec![(of(out), Kind::Integer)],
+        Instruction::LoopBegan { slot, out } if starts_with_rows(code, at) => Some(How::Inline {
+            uses: vec![(loop_place(code, slot), Kind::Items)],
+            gives: vec![(register_place(out), Kind::Integer)],
         }),
         Instruction::LoopRange {
             slot,
@@ -75,7 +75,7 @@ pub(super) fn how(
             ..
         } => uses(code, &[start, end, step], Kind::Integer).map(|uses| How::Inline {
             uses,
-            gives: vec![(of_loop(code, slot), Kind::Range)],
+            gives: vec![(loop_place(code, slot), Kind::Range)],
         }),
         Instruction::NoteItems { slot, began, point } => {
             let kind = if goes_through_range(code, at) {
@@ -85,20 +85,20 @@ pub(super) fn how(
             };
             word_of(code, point).map(|(word, _)| How::Inline {
                 uses: vec![
-                    (of_loop(code, slot), kind),
-                    (of(began), Kind::Integer),
+                    (loop_place(code, slot), kind),
+                    (register_place(began), Kind::Integer),
                     (word, Kind::Integer),
                 ],
                 gives: vec![(word, Kind::Integer)],
             })
         }
         Instruction::NoteRounds { count, point } => word_of(code, point).map(|(word, _)| How::Inline {
-            uses: vec![(of(count), Kind::Integer), (word, Kind::Integer)],
+            uses: vec![(register_place(count), Kind::Integer), (word, Kind::Integer)],
             gives: vec![(word, Kind::Integer)],
         }),
         Instruction::Move { out, from } if is_text(code, from) => Some(How::Inline {
             uses: Vec::new(),
-            gives: vec![(of(out), Kind::Text)],
+            gives: vec![(register_place(out), Kind::Text)],
         }),
         _ => match super::how(code, all, at, instruction, None) {
             how @ (How::Inline { .. } | How::Move { .. }) => Some(how),
@@ -109,7 +109,7 @@ pub(super) fn how(
 }
 
 /// True where the loop that an instruction looks at goes through an array.
-fn began_with_rows(code: &Code, at: usize) -> bool {
+fn starts_with_rows(code: &Code, at: usize) -> bool {
     let Some(Instruction::LoopBegan { slot, .. }) = code.instructions.get(at) else {
         return false;
     };
@@ -126,7 +126,7 @@ fn began_with_rows(code: &Code, at: usize) -> bool {
 pub(crate) fn word_of(code: &Code, point: u32) -> Option<(usize, u8)> {
     let path = code.path.as_ref()?;
     let ((word, bit), (last, _)) = (path.place(point), path.place(point + 2));
-    (word == last).then_some((of(word), bit))
+    (word == last).then_some((register_place(word), bit))
 }
 
 fn is_text(code: &Code, operand: Operand) -> bool {
@@ -136,8 +136,8 @@ fn is_text(code: &Code, operand: Operand) -> bool {
 fn by_function(code: &Code, at: usize, instruction: &Instruction) -> Option<How> {
     let (call, gives) = match *instruction {
         Instruction::Call { op, out, args, .. } => {
-            let call = asked(code, op, &args)?;
-            let gives = vec![(of(out), call.gives)];
+            let call = function_call(code, op, &args)?;
+            let gives = vec![(register_place(out), call.gives)];
             (call, gives)
         }
         Instruction::JumpUnless {
@@ -145,7 +145,7 @@ fn by_function(code: &Code, at: usize, instruction: &Instruction) -> Option<How>
         }
         | Instruction::RequireThat {
             op, first, second, ..
-        } => (asked(code, op, &[first, second])?, Vec::new()),
+        } => (function_call(code, op, &[first, second])?, Vec::new()),
         _ => return None,
     };
     // How long a text is says no fuel, and a kernel gets a copy of it: in the rounds of a range that may become any time.
@@ -154,7 +154,7 @@ fn by_function(code: &Code, at: usize, instruction: &Instruction) -> Option<How>
         return None;
     }
     let arguments = call.given.iter();
-    let uses = arguments.filter_map(|(operand, kind)| Some((of(operand.as_register()?), *kind)));
+    let uses = arguments.filter_map(|(operand, kind)| Some((register_place(operand.as_register()?), *kind)));
     Some(How::Inline {
         uses: uses.collect(),
         gives,
@@ -172,10 +172,10 @@ fn is_in_range(code: &Code, at: usize) -> bool {
 }
 
 /// How a function does an operation; nothing where its arguments or its result have no form in words.
-pub(crate) fn asked(code: &Code, op: Op, args: &[Operand]) -> Option<Asked> {
+pub(crate) fn function_call(code: &Code, op: Op, args: &[Operand]) -> Option<FunctionCall> {
     let of_texts = |site, count: usize, gives| {
         let given = args.get(..count)?.iter().map(|arg| (*arg, Kind::Text)).collect();
-        Some(Asked { site, given, gives })
+        Some(FunctionCall { site, given, gives })
     };
     match op {
         Op::TextLength => of_texts(Site::Length, 1, Kind::Integer),
@@ -186,14 +186,14 @@ pub(crate) fn asked(code: &Code, op: Op, args: &[Operand]) -> Option<Asked> {
         | Op::TextGreater
         | Op::TextGreaterOrEqual => of_texts(Site::Texts(op), 2, Kind::Boolean),
         Op::SetIsMember | Op::SetContains | Op::MapIsKey | Op::MapContains | Op::MapAt => {
-            looked_up(code, op, args).or_else(|| by_kernel(op, args))
+            lookup_call(code, op, args).or_else(|| kernel_call(op, args))
         }
-        _ => by_kernel(op, args),
+        _ => kernel_call(op, args),
     }
 }
 
 /// A text that is looked up in a constant.
-fn looked_up(code: &Code, op: Op, args: &[Operand]) -> Option<Asked> {
+fn lookup_call(code: &Code, op: Op, args: &[Operand]) -> Option<FunctionCall> {
     let [first, second, ..] = args else {
         return None;
     };
@@ -222,7 +222,7 @@ fn looked_up(code: &Code, op: Op, args: &[Operand]) -> Option<Asked> {
     } else {
         (Site::Has(Keys::new(keys), Keys::numbers(keys)), Kind::Boolean)
     };
-    Some(Asked {
+    Some(FunctionCall {
         site,
         given: vec![(key, Kind::Text)],
         gives,
@@ -230,7 +230,7 @@ fn looked_up(code: &Code, op: Op, args: &[Operand]) -> Option<Asked> {
 }
 
 /// An operation that a kernel does on values made for it.
-fn by_kernel(op: Op, args: &[Operand]) -> Option<Asked> {
+fn kernel_call(op: Op, args: &[Operand]) -> Option<FunctionCall> {
     let signature = op.signature();
     if !signature.named.is_empty() || !signature.typed.is_empty() || !signature.patterns.is_empty() {
         return None;
@@ -249,7 +249,7 @@ fn by_kernel(op: Op, args: &[Operand]) -> Option<Asked> {
         all.push(Arg::Given(kind));
         given.push((*arg, kind));
     }
-    Some(Asked {
+    Some(FunctionCall {
         site: Site::Kernel {
             op,
             args: all,
@@ -263,15 +263,15 @@ fn by_kernel(op: Op, args: &[Operand]) -> Option<Asked> {
 /// So much work a run may come to of which nobody knows beforehand how long it takes: about a millisecond, since one is
 /// some of a nanosecond to some nanoseconds. Meanwhile neither signals nor other threads get their turn, and Python's own
 /// code has five milliseconds before another thread gets one. A run on a frame lets others run after 4,096 rounds.
-const MOST_WORK: u64 = 1 << 20;
+const MAX_WORK: u64 = 1 << 20;
 /// More units are not spent either, however short the rounds are.
-const MOST_UNITS: u64 = 1 << 16;
+const MAX_UNITS: u64 = 1 << 16;
 /// The work of an instruction that a function does.
-const CALLED: u64 = 64;
+const CALL_WORK: u64 = 64;
 
 /// How many units may be spent from the first range on: what a round of the longest loop does, so many times, is not too
 /// much. Loops through arrays of the inputs have their bound in those, which were read: that takes longer.
-pub(super) fn most_units(code: &Code, plan: &Plan) -> Option<u64> {
+pub(super) fn max_units(code: &Code, plan: &Plan) -> Option<u64> {
     let mut all = code.instructions.iter();
     if !all.any(|one| matches!(one, Instruction::LoopRange { .. })) {
         return None;
@@ -281,14 +281,14 @@ pub(super) fn most_units(code: &Code, plan: &Plan) -> Option<u64> {
             Instruction::Call { op, .. }
             | Instruction::JumpUnless { op, .. }
             | Instruction::RequireThat { op, .. },
-        ) if inline(*op).is_none() => CALLED,
+        ) if inline(*op).is_none() => CALL_WORK,
         _ => 1,
     };
     let rounds = plan.jumps.iter().filter(|(from, to)| to <= from);
     let longest = rounds
         .map(|(from, to)| (*to..=*from).map(work).sum::<u64>())
         .max();
-    Some((MOST_WORK / longest.unwrap_or(1).max(1)).min(MOST_UNITS))
+    Some((MAX_WORK / longest.unwrap_or(1).max(1)).min(MAX_UNITS))
 }
 
 /// What stands in the rows of loops through arrays of the inputs, by the instructions that belong to these loops.
@@ -332,11 +332,11 @@ pub(super) fn rows(code: &Code, shape: &Shape) -> BTreeMap<usize, Rows> {
 
 /// The array of the inputs that an operand always is.
 fn array<'a>(code: &Code, shape: &'a Shape, operand: Operand) -> Option<&'a RowShape> {
-    let place = of(operand.as_register()?);
+    let place = register_place(operand.as_register()?);
     let Given::Rows(rows) = shape.inputs.get(place)? else {
         return None;
     };
     let mut all = code.instructions.iter();
-    let is_kept = !all.any(|one| touched(code, one).writes.contains(&place));
+    let is_kept = !all.any(|one| accesses(code, one).writes.contains(&place));
     is_kept.then_some(rows)
 }

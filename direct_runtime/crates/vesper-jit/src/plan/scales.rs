@@ -10,9 +10,9 @@ use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_ir::decimal::MAX_SCALE;
 use vesper_ir::{Op, Value};
 
-use super::frameless::Asked;
-use super::{Plan, asked};
-use crate::dataflow::{of, places, touched};
+use super::frameless::FunctionCall;
+use super::{Plan, function_call};
+use crate::dataflow::{accesses, places, register_place};
 use crate::frameless::Site;
 use crate::kinds::{Inline, Kind, inline};
 
@@ -34,7 +34,7 @@ impl Known {
     /// The scale of an operand.
     fn of(&self, code: &Code, operand: Operand) -> Option<u16> {
         match operand.as_register() {
-            Some(register) => self.get(of(register)),
+            Some(register) => self.get(register_place(register)),
             None => match operand.read(&code.constants, &[]) {
                 Some(Value::Decimal(value)) => Some(value.scale()),
                 _ => None,
@@ -56,19 +56,19 @@ impl Known {
     }
 
     /// What an instruction does to what is known.
-    pub(crate) fn pass(&mut self, code: &Code, instruction: &Instruction) {
+    pub(crate) fn transfer(&mut self, code: &Code, instruction: &Instruction) {
         // Most code is made without knowing any.
         if self.0.is_empty() {
             return;
         }
         let given = match *instruction {
-            Instruction::Call { op, out, args, .. } => {
-                self.of_call(code, op, &args).map(|scale| (of(out), scale))
-            }
-            Instruction::Move { out, from } => self.of(code, from).map(|scale| (of(out), scale)),
+            Instruction::Call { op, out, args, .. } => self
+                .of_call(code, op, &args)
+                .map(|scale| (register_place(out), scale)),
+            Instruction::Move { out, from } => self.of(code, from).map(|scale| (register_place(out), scale)),
             _ => None,
         };
-        for place in touched(code, instruction).writes {
+        for place in accesses(code, instruction).writes {
             self.set(place, None);
         }
         if let Some((place, scale)) = given {
@@ -99,8 +99,8 @@ impl Known {
 /// that is written there.
 pub(crate) fn of_function(code: &Code, op: Op, args: &[Operand]) -> Option<u16> {
     match op {
-        Op::MapAt => match asked(code, op, args)? {
-            Asked {
+        Op::MapAt => match function_call(code, op, args)? {
+            FunctionCall {
                 site: Site::At { values, .. },
                 gives: Kind::Decimal,
                 ..
@@ -153,9 +153,9 @@ pub(crate) fn scales(code: &Code, plan: &Plan, given: &[Option<u16>]) -> BTreeMa
         };
         let mut at = start;
         while let Some(instruction) = code.instructions.get(at) {
-            let touched = touched(code, instruction);
+            let touched = accesses(code, instruction);
             let before = known.clone();
-            known.pass(code, instruction);
+            known.transfer(code, instruction);
             if let Some(to) = touched.jump {
                 open.push((to, if touched.is_last { before } else { known.clone() }));
             }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use vesper_ir::{Op, Value};
 
-use super::{Compiled, Compiler, ForKind, Given, Instruction, Loop, MISSING, Operand, Register};
+use super::{Compiled, Compiler, ForKind, Instruction, ItemParts, Loop, MISSING, Operand, Register};
 
 impl Compiler<'_> {
     /// What is done before the value is computed; may give a jump past that.
@@ -13,7 +13,7 @@ impl Compiler<'_> {
             return Ok(None);
         }
         // Once an item was kept, no condition is evaluated any more.
-        let condition = Operand::register(this.beside()?);
+        let condition = Operand::register(this.extra_register()?);
         Ok(Some(self.jump(Instruction::JumpIfFalse { condition, to: 0 })))
     }
 
@@ -21,7 +21,7 @@ impl Compiler<'_> {
     pub(super) fn each(
         &mut self,
         this: &Loop<'_>,
-        given: &Given,
+        given: &ItemParts,
         to_keep: Option<usize>,
         next: u32,
     ) -> Compiled<Option<usize>> {
@@ -58,11 +58,11 @@ impl Compiler<'_> {
             ForKind::Min => self.keep_better(out, value, Ordering::Less, next),
             ForKind::Max => self.keep_better(out, value, Ordering::Greater, next),
             ForKind::MinBy => {
-                self.keep_better(this.beside()?, value, Ordering::Less, next);
+                self.keep_better(this.extra_register()?, value, Ordering::Less, next);
                 self.emit(Instruction::Move { out, from: item });
             }
             ForKind::MaxBy => {
-                self.keep_better(this.beside()?, value, Ordering::Greater, next);
+                self.keep_better(this.extra_register()?, value, Ordering::Greater, next);
                 self.emit(Instruction::Move { out, from: item });
             }
             ForKind::SortBy | ForKind::DistinctBy => self.emit(Instruction::LoopPushKeyed {

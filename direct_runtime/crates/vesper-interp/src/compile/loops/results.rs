@@ -8,7 +8,7 @@ impl Compiler<'_> {
     /// What the result is before the first item.
     pub(super) fn begin(&mut self, this: &mut Loop<'_>) -> Compiled<()> {
         let parts = this.parts;
-        let (of_out, of_beside) = match parts.kind {
+        let (of_out, of_extra) = match parts.kind {
             ForKind::Array
             | ForKind::Set
             | ForKind::Map
@@ -36,10 +36,10 @@ impl Compiler<'_> {
         if let Some(value) = of_out {
             self.put(this.out, value)?;
         }
-        if let Some(value) = of_beside {
-            let beside = self.allocate()?;
-            self.put(beside, value)?;
-            this.beside = Some(beside);
+        if let Some(value) = of_extra {
+            let extra = self.allocate()?;
+            self.put(extra, value)?;
+            this.extra = Some(extra);
         }
         Ok(())
     }

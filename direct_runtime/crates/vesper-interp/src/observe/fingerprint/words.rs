@@ -7,11 +7,11 @@
 use super::{Fingerprint, Piece};
 use crate::inputs::parts::Parts;
 use crate::inputs::reads::Source;
-use crate::tier::words::{Form, Given, RowsHeld, Shape, Words};
+use crate::tier::words::{Form, Given, RowsView, Shape, Words};
 
 /// How an input that stands in words is hashed.
 #[derive(Debug)]
-pub(crate) struct Hashed {
+pub(crate) struct HashPlan {
     /// Where its words begin, among those of the inputs; of records, which input it is.
     at: usize,
     /// What comes before what is in the words: that it is an input, which, and the tag of its type.
@@ -58,7 +58,7 @@ impl Kind {
     }
 }
 
-impl Hashed {
+impl HashPlan {
     /// Of inputs of a shape, of which these parts are read; nothing where something else is read than inputs.
     pub(crate) fn all_of(sources: &[Source], shape: &Shape, parts: &[Parts]) -> Option<Box<[Self]>> {
         (sources.iter())
@@ -91,14 +91,14 @@ impl Fingerprint {
     /// As `add_input` of the same inputs as values, one after the other; nothing where one does not stand in these words.
     /// By value, as in all that is called from here: nobody has the address of what is hashed, so that it is in registers.
     #[inline]
-    pub(crate) fn with_worded(
+    pub(crate) fn with_words(
         mut self,
-        hashed: &[Hashed],
+        hashed: &[HashPlan],
         words: &Words<'_>,
         parts: &[Parts],
     ) -> Option<Self> {
-        let bits = words.of_inputs();
-        for Hashed { at, before, kind } in hashed {
+        let bits = words.input_words();
+        for HashPlan { at, before, kind } in hashed {
             if let Kind::Rows = kind {
                 self = self.with_rows(*before, words, &words.rows_of(*at)?, parts_of(parts, *at))?;
                 continue;
@@ -119,7 +119,7 @@ impl Fingerprint {
         mut self,
         before: u64,
         words: &Words<'_>,
-        rows: &RowsHeld<'_>,
+        rows: &RowsView<'_>,
         parts: &Parts,
     ) -> Option<Self> {
         self.0.put(Piece {

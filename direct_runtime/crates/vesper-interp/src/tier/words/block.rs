@@ -7,7 +7,7 @@
 use std::slice::ChunksExactMut;
 use std::sync::Arc;
 
-use super::{Express, Form, Given, Shape, Word, Words, all, write};
+use super::{Express, Form, Given, Shape, Word, Words, bits_below, write};
 
 /// What machine code is called with for the rows of a block.
 #[derive(Debug)]
@@ -34,24 +34,24 @@ impl<'w> RawRows<'w, '_> {
 pub struct Block<'a> {
     /// Those of all rows; where one begins is set before it is run.
     words: Words<'a>,
-    most: usize,
+    max_rows: usize,
     /// For each row, before it is run: whether it can be; and after it was: whether it has outputs.
     rows: Vec<bool>,
 }
 
 impl<'a> Block<'a> {
     /// Room for so many runs of this shape at a time; nothing where an input is an array, or there is nothing to write.
-    pub fn new(shape: &Arc<Shape>, most: usize) -> Option<Self> {
+    pub fn new(shape: &Arc<Shape>, max_rows: usize) -> Option<Self> {
         if shape.arrays > 0 || shape.words == 0 || shape.results == 0 {
             return None;
         }
         let mut words = Words::new(shape);
-        words.inputs = vec![0; shape.words.checked_mul(most)?];
-        words.results = vec![0; shape.results.checked_mul(most)?];
+        words.inputs = vec![0; shape.words.checked_mul(max_rows)?];
+        words.results = vec![0; shape.results.checked_mul(max_rows)?];
         Some(Self {
             words,
-            most,
-            rows: Vec::with_capacity(most),
+            max_rows,
+            rows: Vec::with_capacity(max_rows),
         })
     }
 
@@ -59,7 +59,7 @@ impl<'a> Block<'a> {
     pub fn begin(&mut self, rows: usize) {
         self.words.clear();
         self.rows.clear();
-        self.rows.resize(rows.min(self.most), true);
+        self.rows.resize(rows.min(self.max_rows), true);
     }
 
     /// How many rows there are.
@@ -95,7 +95,7 @@ impl<'a> Block<'a> {
             *row &= is_written;
             count += 1;
         }
-        self.is_put(input, count)
+        self.finish_put(input, count)
     }
 
     /// The same for texts of which every row has one, with their numbers (`number_of_text`): machine code knows a short
@@ -127,7 +127,7 @@ impl<'a> Block<'a> {
         for (place, number) in places.zip(first..texts.len()) {
             *place = number as u64;
         }
-        self.is_put(input, count)
+        self.finish_put(input, count)
     }
 
     /// The same for members of an enum; a row for which there is none is left out.
@@ -149,14 +149,14 @@ impl<'a> Block<'a> {
             *place = member.unwrap_or_default().into();
             count += 1;
         }
-        self.is_put(input, count)
+        self.finish_put(input, count)
     }
 
-    fn is_put(&mut self, input: usize, count: usize) -> bool {
+    fn finish_put(&mut self, input: usize, count: usize) -> bool {
         if count < self.rows.len() {
             return false;
         }
-        self.words.given |= 1 << (input % super::MOST);
+        self.words.given |= 1 << (input % super::MAX_PLACES);
         true
     }
 
@@ -172,7 +172,7 @@ impl<'a> Block<'a> {
     /// many gave up.
     pub fn run(&mut self, express: &dyn Express, fuel: u64) -> (u32, u32) {
         let count = |rows: &[bool]| rows.iter().map(|row| u32::from(*row)).sum::<u32>();
-        if self.words.given != all(self.words.shape.inputs.len()) {
+        if self.words.given != bits_below(self.words.shape.inputs.len()) {
             self.rows.fill(false);
         }
         let tried = count(&self.rows);

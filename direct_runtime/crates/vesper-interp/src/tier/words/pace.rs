@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// For so long nobody may have to wait for a signal.
-const PATIENCE: Duration = Duration::from_millis(100);
+const MAX_UNINTERRUPTED: Duration = Duration::from_millis(100);
 
 /// What runs over many rows took lately: picoseconds a row, since a row may take less than a nanosecond.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ impl Pace {
     pub fn allows(&self, rows: usize) -> bool {
         let a_row = self.0.load(Ordering::Relaxed);
         let expected = Duration::from_nanos(a_row.saturating_mul(rows as u64) / 1_000);
-        if expected <= PATIENCE {
+        if expected <= MAX_UNINTERRUPTED {
             return true;
         }
         // It may have been the machine: after a few that are not tried one is again.
