@@ -1,4 +1,4 @@
-//! The bytecode, as the crate above this one sees it that compiles it to machine code.
+//! The bytecode as the machine code compiler reads it.
 
 pub use crate::bytecode::sites::{CallSite, Entry, ErrorConversion, Guard, Position, RequestSite};
 pub use crate::bytecode::{Code, Instruction, LoopSlot, Operand, OperandList, PathOfCode, Register};

@@ -1,4 +1,4 @@
-//! A call without a host language: inputs as JSON text to an outcome as canonical JSON (docs/spec/values.md).
+//! Runs on JSON text: JSON inputs to a canonical JSON outcome, without a host language (docs/spec/values.md).
 
 use vesper_ir::Value;
 use vesper_ir::json::{build, quote};
@@ -19,7 +19,7 @@ use writer::OutcomeWriter;
 pub(crate) use writer::order_of_outputs;
 
 impl Program {
-    /// The outcome, as canonical JSON, of a node without effects on the inputs that a JSON text gives.
+    /// Runs a node without effects on JSON inputs and returns the outcome as canonical JSON.
     pub fn run_json(&self, text: &[u8], now: Option<Value>, limits: Limits) -> String {
         let node = self.node();
         let written = OutcomeWriter { node };
@@ -29,13 +29,13 @@ impl Program {
         }
     }
 
-    /// The inputs that a JSON text gives, in declared order, or what is wrong with them.
+    /// Converts JSON inputs to values in declared order, or returns their problems.
     pub fn inputs_of_json(&self, text: &[u8]) -> Result<Vec<Value>, Problems> {
         self.frame_of_json(&self.node().inputs, text)
     }
 
-    /// The same in the room of this node, which is clear again afterwards; nothing for a text that is not as most
-    /// callers write them: then nothing was run.
+    /// Runs the node in a reusable frame, which is clear afterwards. Returns `None`, without running, for a text that
+    /// needs the general reader.
     pub fn run_json_in(&self, room: &mut Room, text: &[u8], limits: Limits) -> Option<String> {
         let node = self.node();
         let answer = fast_reader::inputs(&node.inputs, text, room.inputs()).map(|()| {
@@ -54,14 +54,14 @@ impl Program {
         answer
     }
 
-    /// The inputs in declared order, or what is wrong with them.
+    /// Converts JSON inputs with the general reader.
     fn frame_of_json(&self, declared: &[Input], text: &[u8]) -> Result<Vec<Value>, Problems> {
         let mut reading = InputReader::default();
         let spelled = std::str::from_utf8(text).ok().and_then(|text| build(text).ok());
         let entries = match spelled {
             Some(Spelled::Object(entries)) => entries,
             Some(_) => return Err(reading.reject(ProblemKind::WrongType)),
-            // SEMANTICS: a text that is no JSON, or more than JSON may be, is one problem.
+            // SEMANTICS: a text that is not JSON, or exceeds its limits, is a single problem.
             None => return Err(reading.reject(ProblemKind::Malformed)),
         };
         let mut frame = self.new_frame();
@@ -78,7 +78,7 @@ impl Program {
     }
 }
 
-/// What an outcome says that is a fault of the engine.
+/// Returns the outcome of an engine fault.
 pub fn fault(message: &str) -> String {
     let mut out = String::from("{\"kind\":\"engine_fault\",\"message\":");
     quote(message, &mut out);

@@ -1,8 +1,9 @@
-//! The interpreter of the direct runtime: a verified node is compiled once to register bytecode, then run.
+//! The interpreter tier of the direct engine: compiles a verified node to register bytecode and executes it.
 //!
-//! `inputs` holds the conversion rules, `compile` turns a node into the `bytecode`, `run` executes it until it ends or
-//! needs something from outside, and an `execution` is what waits for that. This is the tier that a compiler to machine
-//! code will sit above, so nothing here looks up a name or allocates per instruction.
+//! `inputs` converts inputs and tracks which of them are read. `compile` translates a node to `bytecode`. `run`
+//! executes it until the end or the next request. `observe` holds marks, paths and fingerprints. `tier` hands hot
+//! code to a compiler of machine code. `json` runs a node on JSON text. No instruction looks up a name or allocates
+//! by itself.
 
 mod bytecode;
 pub mod code;

@@ -1,5 +1,4 @@
-//! Executes bytecode: a loop over instructions and a frame of registers, until the end or until something is needed
-//! from outside.
+//! The run loop: executes bytecode on a frame until the end, a request or a call.
 
 use std::sync::Arc;
 
@@ -25,12 +24,12 @@ pub(crate) mod reused_frame;
 pub(crate) mod rows;
 pub(crate) mod single_step;
 
-/// How an execution ended, from the point where the inputs are values.
+/// How an execution of converted inputs ended.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The outputs, in declared order.
     Returned(Vec<Value>),
-    /// The fields of an error that the node declares, in declared order.
+    /// The fields of a declared error, in declared order.
     DeclaredError(Vec<Value>),
     /// An operation, a request or a called node failed.
     Failed {
@@ -43,15 +42,15 @@ pub enum Outcome {
         clause: u32,
         values: Vec<(Mention, Value)>,
     },
-    /// A capability was needed that is not granted.
+    /// The named capability is not granted.
     Denied(Arc<str>),
-    /// A limit of the Host was hit.
+    /// The named limit of the Host was hit.
     LimitHit(Arc<str>),
-    /// The engine broke one of its own rules. This is a bug in the engine, never in the node.
+    /// The engine violated one of its own rules. This is a bug of the engine, never of the node.
     Fault(&'static str),
 }
 
-/// A rule of the engine that did not hold; verification and compilation rule these out.
+/// A violated rule of the engine, which verification and compilation should exclude.
 pub type Fault = &'static str;
 
 pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does not exist";
@@ -69,17 +68,18 @@ const NO_SORT_ORDER: Fault = "a loop sorts neither up nor down";
 const NO_ORDER: Fault = "values were compared that have no order";
 const MISTYPED: Fault = "an operation was called with arguments of other types than declared";
 
-/// Why a run stopped.
+/// Why the run loop stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Ended(Outcome),
-    /// At the request of this site.
+    /// The request of this site.
     Request(u32),
-    /// At the call of this site.
+    /// The call of this site.
     Call(u32),
 }
 
-/// Runs the code from where its frame is. Where it stops before the end, the frame says how to go on.
+/// Runs the code from the current instruction of its frame. After a stop before the end, the frame holds the state to
+/// resume from.
 #[expect(
     clippy::too_many_lines,
     reason = "one arm an instruction, in one place for the compiler to lay out"
@@ -104,7 +104,7 @@ pub(crate) fn execute(
     } = frame;
     let registers = registers.as_mut_slice();
     let mut next = *place;
-    // Goes on at a handler of the failure, or ends.
+    // Continues at a handler of the failure, or ends the run.
     macro_rules! fail {
         ($code:expr, $expression:expr) => {{
             let failure = Failure {
@@ -120,7 +120,7 @@ pub(crate) fn execute(
             }
         }};
     }
-    // Takes one unit of fuel, or ends: no handler takes that.
+    // Takes one unit of fuel, or ends the run. No handler catches this.
     macro_rules! spend {
         () => {
             if let Err(limit) = meter.spend() {
@@ -490,7 +490,7 @@ pub(crate) fn execute(
     Ok(Stop::Ended(Outcome::Returned(outputs)))
 }
 
-/// Passes a point.
+/// Records a point as passed.
 #[inline]
 fn note(registers: &mut [Value], word: Register, bit: u8) -> Result<(), Fault> {
     match registers.get_mut(word.0 as usize) {
@@ -502,20 +502,20 @@ fn note(registers: &mut [Value], word: Register, bit: u8) -> Result<(), Fault> {
     }
 }
 
-/// Passes one of the three points of a loop that had so many rounds.
+/// Records the point of a loop for its number of rounds: none, one or many.
 fn note_class(code: &Code, registers: &mut [Value], first: u32, rounds: i64) -> Result<(), Fault> {
     let path = code.path.as_ref().ok_or(NO_PATH)?;
     let (word, bit) = path.place(first + class_of(rounds));
     note(registers, word, bit)
 }
 
-/// 0 for no round, 1 for one, 2 for many.
+/// Returns the class of a round count: 0 for none, 1 for one, 2 for many.
 #[inline]
 pub(crate) fn class_of(rounds: i64) -> u32 {
     u32::try_from(rounds.clamp(0, 2)).unwrap_or(2)
 }
 
-/// How many rounds of a loop there were.
+/// Reads the round count of a loop.
 #[inline]
 fn rounds(registers: &[Value], count: Register) -> Result<i64, Fault> {
     match registers.get(count.0 as usize) {
@@ -536,7 +536,7 @@ fn read<'a>(operand: Operand, constants: &'a [Value], registers: &'a [Value]) ->
     operand.read(constants, registers).ok_or(NO_REGISTER)
 }
 
-/// Whether a comparison holds.
+/// Evaluates a comparison.
 #[inline]
 fn compare(
     op: Op,
@@ -585,7 +585,7 @@ fn call(
     }
 }
 
-/// Where to write, and what to read; nothing where that is the same register.
+/// Borrows the target and the source of a copy, or returns `None` if both are one register.
 #[inline]
 fn split_operands<'a>(
     registers: &'a mut [Value],
@@ -625,7 +625,7 @@ fn state(loops: &mut [LoopState], slot: LoopSlot) -> Result<&mut LoopState, Faul
     loops.get_mut(slot.0 as usize).ok_or(NO_LOOP)
 }
 
-/// The values of the operands, in one allocation.
+/// Collects the values of the operands in one allocation.
 fn gather(code: &Code, list: OperandList, registers: &[Value]) -> Result<Arc<[Value]>, Fault> {
     let start = list.start as usize;
     let operands = code.operands.get(start..start + list.length as usize);
@@ -635,7 +635,7 @@ fn gather(code: &Code, list: OperandList, registers: &[Value]) -> Result<Arc<[Va
         is_whole &= value.is_some();
         value.map_or(Value::Null, Value::clone)
     });
-    // Not by way of a `Result` for each: the length of that is not known beforehand, which costs a second allocation.
+    // A `Result` per item would hide the length from `collect` and cost a second allocation.
     let values = values.collect();
     if is_whole { Ok(values) } else { Err(NO_REGISTER) }
 }

@@ -1,32 +1,32 @@
-//! What each instruction reads and writes, where control goes, and what is still needed where.
+//! Dataflow: reads and writes of each instruction, control flow, and liveness.
 //!
-//! The state of a loop counts as one more place, behind the registers.
+//! The state of a loop counts as a place after the registers.
 
 use vesper_interp::code::{Code, Instruction, LoopSlot, Operand, Register};
 
-/// The place of a register among all places.
+/// Returns the place of a register.
 pub(crate) fn register_place(register: Register) -> usize {
     register.0 as usize
 }
 
-/// The place of the state of a loop.
+/// Returns the place of a loop's state.
 pub(crate) fn loop_place(code: &Code, slot: LoopSlot) -> usize {
     code.registers + slot.0 as usize
 }
 
-/// How many places there are.
+/// Returns the number of places.
 pub(crate) fn places(code: &Code) -> usize {
     code.registers + code.loops
 }
 
-/// What an instruction touches.
+/// The places that an instruction reads and writes.
 #[derive(Debug, Default)]
 pub(crate) struct Accesses {
     pub(crate) reads: Vec<usize>,
     pub(crate) writes: Vec<usize>,
-    /// Where it may jump to.
+    /// The jump target.
     pub(crate) jump: Option<usize>,
-    /// True where the one behind it does not follow.
+    /// True if control never falls through to the next instruction.
     pub(crate) is_last: bool,
 }
 
@@ -66,7 +66,7 @@ impl Accesses {
     }
 }
 
-/// True for what takes a unit of fuel.
+/// Returns true for an instruction that takes a unit of fuel.
 pub(crate) fn takes_fuel(instruction: &Instruction) -> bool {
     matches!(
         instruction,
@@ -77,7 +77,7 @@ pub(crate) fn takes_fuel(instruction: &Instruction) -> bool {
     )
 }
 
-/// What an instruction touches.
+/// Returns the accesses of an instruction.
 #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
 pub(crate) fn accesses(code: &Code, instruction: &Instruction) -> Accesses {
     let none = Accesses::default();
@@ -106,7 +106,7 @@ pub(crate) fn accesses(code: &Code, instruction: &Instruction) -> Accesses {
             first, second, to, ..
         } => none.read(&[first, second]).jump(to),
         Instruction::JumpUnlessNull { value, to } => none.read(&[value]).jump(to),
-        // Code that has one is not compiled.
+        // Code with a switch is not compiled.
         Instruction::Switch { on, .. } => none.read(&[on]).last(),
         Instruction::Select {
             out,
@@ -228,7 +228,7 @@ pub(crate) fn accesses(code: &Code, instruction: &Instruction) -> Accesses {
     }
 }
 
-/// The words of the path that one of three points is noted in.
+/// Adds the path words of the three points of a loop.
 fn words(code: &Code, point: u32, mut touched: Accesses) -> Accesses {
     if let Some(path) = &code.path {
         for point in point..point + 3 {
@@ -269,7 +269,7 @@ impl Places {
         }
     }
 
-    /// True where that changed it.
+    /// Adds another set. Returns true if this one changed.
     fn unite(&mut self, other: &Self) -> bool {
         let mut is_changed = false;
         for (own, other) in self.0.iter_mut().zip(&other.0) {
@@ -280,16 +280,16 @@ impl Places {
     }
 }
 
-/// What each instruction touches.
+/// Returns the accesses of each instruction.
 pub(crate) fn all_accesses(code: &Code) -> Vec<Accesses> {
     code.instructions.iter().map(|one| accesses(code, one)).collect()
 }
 
-/// Before each instruction, and at the end: what somebody may still read.
+/// Computes the live places before each instruction and at the end.
 pub(crate) fn needed(code: &Code, all: &[Accesses]) -> Vec<Places> {
     let count = places(code);
     let end = code.instructions.len();
-    // A run may end at every instruction, and wherever it does its path is read.
+    // A run may end at any instruction, and its path is read then.
     let mut everywhere = Places::new(count);
     if let Some(path) = &code.path {
         let first = register_place(path.first);
@@ -302,7 +302,7 @@ pub(crate) fn needed(code: &Code, all: &[Accesses]) -> Vec<Places> {
             at_end.add(register_place(register));
         }
     }
-    // Where a failure may go on, which the interpreter decides.
+    // The instructions at which the interpreter may continue after a failure.
     let caught = |at: usize| {
         let around = code
             .guards
@@ -323,7 +323,7 @@ pub(crate) fn needed(code: &Code, all: &[Accesses]) -> Vec<Places> {
             {
                 after.unite(there);
             }
-            // What jumps has written nothing where it does.
+            // An instruction that jumps has not written its output.
             touched.writes.iter().for_each(|place| after.remove(*place));
             if let Some(there) = touched.jump.and_then(|to| needed.get(to)) {
                 after.unite(there);

@@ -1,4 +1,4 @@
-//! Machine code of a whole node at work without a frame: what it is called with, and the functions that it calls.
+//! The runtime of frameless machine code: its context and the functions it calls.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use vesper_kernels::Native;
 use crate::kinds::{Bits, Kind};
 use crate::lookup::{Lookup, ShortTexts, pack};
 
-/// What a function does for compiled code.
+/// A call from frameless code.
 #[derive(Clone, Debug)]
 pub(crate) enum Site {
-    /// How long a text is: another function says so.
+    /// The length of a text; another function computes it.
     Length,
     /// Compares two texts.
     Texts(Op),
-    /// Whether a text is in a constant set, or a key of a constant map; and the numbers of those, where they are few.
+    /// Membership of a text in a constant set or map, with the numbers of few short keys.
     Has(Keys, Option<Vec<u64>>),
-    /// What a constant map has for a text, by the place of its key.
+    /// The value of a text in a constant map, by index of its key.
     At { keys: Keys, values: Box<[Bits]> },
-    /// Calls a kernel on values made of what is given.
+    /// A kernel call on temporary values.
     Kernel { op: Op, args: Vec<Arg>, gives: Kind },
 }
 
@@ -30,12 +30,12 @@ pub(crate) enum Site {
 pub(crate) enum Keys {
     ShortTexts(ShortTexts),
     Table(Lookup),
-    /// They are many, or too much alike.
+    /// Too many or too similar for a table.
     Set(Set),
 }
 
 impl Keys {
-    /// The numbers of the texts, where all have one and they are few: then they are compared one by one.
+    /// Returns the numbers of few short texts, to compare one by one.
     pub(crate) fn numbers(keys: &Set) -> Option<Vec<u64>> {
         let Set::Text(texts) = keys else {
             return None;
@@ -72,22 +72,22 @@ impl Keys {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arg {
     Constant(usize),
-    /// The next of what is given.
+    /// The next word argument.
     Given(Kind),
 }
 
-/// Machine code compares a short text with so many others one by one.
+/// The maximum texts that machine code compares one by one.
 const MAX_COMPARED: usize = 8;
 
-/// How many words arguments and a result may take.
+/// The words of arguments and results.
 const SCRATCH_WORDS: usize = 2 * MAX_ARITY;
 
-/// What machine code is called with. It reads and writes what comes before the texts itself.
+/// The context of frameless code, which accesses the fields before `texts` directly.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct CallContext<'a> {
     pub(crate) fuel: u64,
-    /// The address of the numbers of texts, and the place of the last, which is none: so every text has one.
+    /// The address of the text numbers, and the index of the last, which is zero.
     numbers: u64,
     last_number: u64,
     scratch: [u64; SCRATCH_WORDS],
@@ -96,21 +96,21 @@ pub(crate) struct CallContext<'a> {
     sites: &'a [Site],
 }
 
-/// Where the numbers of texts stand in a room, the place of the last of them, and the words for arguments and results.
+/// The offsets of the text numbers, the index of the last one, and the scratch words.
 pub(crate) const NUMBERS_AT: i32 = 8;
 pub(crate) const LAST_NUMBER_AT: i32 = 16;
 pub(crate) const SCRATCH_AT: usize = 24;
-/// The number of no text.
+/// The numbers of a run without texts.
 const NO_NUMBER: [u64; 1] = [0];
 
-/// What compiled code, and the function that it calls, answer where all went well.
+/// The result of a successful run or call.
 pub(crate) const DONE: i64 = 0;
-/// What they answer otherwise: nothing has happened.
+/// The result of a run or call that gave up, without an effect.
 pub(crate) const GAVE_UP: i64 = 1;
-/// What compiled code answers where it would spend more than it may, and has spent nothing yet.
+/// The result of a run that would exceed its fuel and has spent nothing.
 pub(crate) const TOO_LONG: i64 = 2;
 
-/// What goes with machine code that needs no frame.
+/// The immutable data of frameless code.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) shape: Arc<Shape>,
@@ -118,10 +118,10 @@ pub(crate) struct Parts {
     pub(crate) sites: Vec<Site>,
 }
 
-/// Machine code that needs no frame: it is given a room, the words of the inputs, and those of the outputs.
+/// The signature of frameless code: context, input words and result words.
 pub(crate) type Code = extern "C" fn(&mut CallContext<'_>, *mut u64, *mut u64) -> i64;
 
-/// The two together.
+/// Frameless code with its data.
 #[derive(Debug)]
 pub(crate) struct FramelessCode {
     pub(crate) code: Code,
@@ -135,7 +135,7 @@ impl Express for FramelessCode {
 
     #[inline]
     fn run(&self, words: &mut Words<'_>, fuel: u64) -> Ended {
-        // Words of another shape, or not all of them, are not read: that is what makes the call below safe.
+        // SAFETY: words of another shape, or incomplete ones, never reach the call below.
         let Some(raw) = words.raw(&self.parts.shape) else {
             return Ended::GaveUp;
         };
@@ -151,7 +151,7 @@ impl Express for FramelessCode {
         let Some(raw) = block.raw(&self.parts.shape) else {
             return;
         };
-        // The scratch is written before it is read, and what may be spent is said anew: one room for all rows.
+        // Scratch is written before it is read and fuel is reset, so all rows share one context.
         let mut room = CallContext::new(fuel, raw.texts, raw.numbers, &self.parts);
         for (row, words, results) in raw.rows() {
             room.fuel = fuel;
@@ -161,7 +161,7 @@ impl Express for FramelessCode {
 }
 
 impl<'a> CallContext<'a> {
-    /// The numbers are borrowed for as long as the room lives, like the texts.
+    /// Creates a context, which borrows texts and numbers.
     #[inline]
     fn new(fuel: u64, texts: &'a [&'a str], numbers: &'a [u64], parts: &'a Parts) -> Self {
         let numbers = if numbers.is_empty() { &NO_NUMBER } else { numbers };
@@ -187,7 +187,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The place of a text among the keys at a site, or `ABSENT`; nothing where there is no such site or text.
+    /// Returns the index of a text among the keys of a site, or `ABSENT`. Returns `None` for an invalid site or text.
     #[inline]
     fn find_key(&self, site: u32, text: u64) -> Option<i64> {
         let text = self.text(text)?;
@@ -198,7 +198,7 @@ impl<'a> CallContext<'a> {
             .map_or(Some(ABSENT), |place| i64::try_from(place).ok())
     }
 
-    /// Writes what a function gives; nothing where it has no form in words.
+    /// Writes a result to the scratch, or returns `None` if it has no form in words.
     fn give(&mut self, kind: Kind, value: &Value) -> Option<()> {
         self.give_bits(kind, kind.bits(value)?);
         Some(())
@@ -218,7 +218,7 @@ impl<'a> CallContext<'a> {
         *first = bits;
     }
 
-    /// Does what stands at a site with the words in the scratch; nothing where it fails.
+    /// Executes a site on the scratch words, or returns `None` if it fails.
     fn run_site(&mut self, site: u32) -> Option<()> {
         let site = self.sites.get(site as usize)?;
         let [first, second, ..] = self.scratch;
@@ -227,10 +227,10 @@ impl<'a> CallContext<'a> {
                 let holds = compare_texts(*op, self.text(first)?, self.text(second)?)?;
                 self.give_one(u64::from(holds));
             }
-            // These are asked for in another way.
+            // These have functions of their own.
             Site::Length | Site::Has(..) | Site::At { .. } => return None,
             Site::Kernel { op, args, gives } => {
-                // Looking up cannot panic; what a kernel does is more than can be seen from here.
+                // A kernel may panic; lookups cannot.
                 let value = catch_unwind(AssertUnwindSafe(|| self.kernel(*op, args)));
                 self.give(*gives, &value.ok().flatten()?)?;
             }
@@ -238,7 +238,7 @@ impl<'a> CallContext<'a> {
         Some(())
     }
 
-    /// What a kernel gives for the words in the scratch.
+    /// Computes a kernel on the scratch words.
     #[inline(never)]
     fn kernel(&self, op: Op, args: &[Arg]) -> Option<Value> {
         let mut made = [const { Value::Null }; MAX_ARITY];
@@ -280,7 +280,7 @@ impl<'a> CallContext<'a> {
     }
 }
 
-/// FramelessFunctions by compiled code: does what stands at a site. What fails, and what panics, does so again in the ordinary way.
+/// Executes a site. Called by compiled code. A failure or panic recurs in the framed run.
 pub(crate) extern "C" fn call_at(room: &mut CallContext<'_>, site: u32) -> i64 {
     match room.run_site(site) {
         Some(()) => DONE,
@@ -301,15 +301,15 @@ fn compare_texts(op: Op, left: &str, right: &str) -> Option<bool> {
     })
 }
 
-/// What `find_at` answers for a text that is not there,
+/// The result of `find_at` for an absent text.
 pub(crate) const ABSENT: i64 = -1;
-/// and where it cannot look.
+/// The result of `find_at` for an invalid site or text.
 const LOOKUP_FAILED: i64 = -2;
 
-/// The upper bit of each byte: those of ASCII have none.
+/// The high bit of each byte, which is clear in ASCII.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// How many characters a text has: a short one of ASCII as many as bytes, and of any other the kernel counts them.
+/// Returns the characters of a text: its bytes if short and ASCII, otherwise counted by the kernel.
 #[inline]
 fn length(text: &str) -> i64 {
     match pack(text.as_bytes()) {
@@ -318,7 +318,7 @@ fn length(text: &str) -> i64 {
     }
 }
 
-/// FramelessFunctions by compiled code: how many characters a text has; less than zero where there is no such text. It cannot panic.
+/// Returns the characters of a text, or a negative number if it is invalid. Called by compiled code; cannot panic.
 pub(crate) extern "C" fn length_of(room: &CallContext<'_>, text: u64) -> i64 {
     let Some(text) = room.text(text) else {
         return LOOKUP_FAILED;
@@ -326,7 +326,7 @@ pub(crate) extern "C" fn length_of(room: &CallContext<'_>, text: u64) -> i64 {
     length(text)
 }
 
-/// FramelessFunctions by compiled code: the place of a text among the keys at a site. It cannot panic.
+/// Returns the index of a text among the keys of a site. Called by compiled code; cannot panic.
 pub(crate) extern "C" fn find_at(room: &CallContext<'_>, site: u32, text: u64) -> i64 {
     room.find_key(site, text).unwrap_or(LOOKUP_FAILED)
 }

@@ -1,12 +1,12 @@
-//! The second tier of the direct runtime: the bytecode of the interpreter, compiled to machine code with Cranelift.
+//! The machine code tier of the direct engine: compiles bytecode with Cranelift.
 //!
-//! Compiled code never fails by itself. Wherever something unusual would happen (an overflow, a decimal that is not small,
-//! a broken contract, a request, an empty tank) it stops before that instruction, what it holds is written back to the
-//! frame, and the interpreter goes on from there.
+//! Compiled code never fails by itself. Before an unusual case (an overflow, a large decimal, a broken contract, a
+//! request, exhausted fuel) it stops, its values are written back to the frame, and the interpreter continues from
+//! there.
 //!
-//! `flow` says what instructions read and write and what is still needed where; `plan` decides how each one is done and
-//! where values stand between them; `lower` writes Cranelift's form of that; `machine` holds the memory with the result;
-//! `runtime` is what happens while it runs.
+//! `dataflow` computes reads, writes and liveness. `plan` decides how each instruction is compiled and where values
+//! live. `lower` emits Cranelift IR. `machine` owns the executable memory. `runtime` and `frameless` run the code,
+//! with and without a frame.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,15 +38,15 @@ use machine::{FramelessMachine, Level, Machine};
 use plan::Plan;
 use runtime::{Compiled, Parts};
 
-/// How code is compiled.
+/// Compiler options.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The guard that fails whatever happens: every exit can be tried without finding an input that leads to it.
+    /// A guard that always fails, so that tests can reach every exit without a matching input.
     pub fail_guard: Option<u32>,
-    /// Code of more instructions is not compiled: the time that it takes grows faster than the code.
+    /// The maximum instructions of compiled code, because compile time grows faster than the code.
     pub max_instructions: usize,
-    /// Code without loops of so many instructions is made at the quick level: it runs once a call, and most of what a
-    /// better allocation of registers would save there is less than the time to find one.
+    /// Code without loops from this many instructions on is compiled at the quick level. It runs once per call, and
+    /// better register allocation would save less than it costs.
     pub quick_from: usize,
 }
 
@@ -60,7 +60,7 @@ impl Default for Options {
     }
 }
 
-/// Why there is no machine code of a node. The interpreter runs it as before.
+/// The reason why a node was not compiled. The interpreter runs it instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCompiled(String);
 
@@ -115,8 +115,8 @@ pub fn compile(
     })
 }
 
-/// Compiles the function without a frame alone, for inputs whose decimals have these scales where one is said: alignment,
-/// comparison and the scales of results are then settled here and not in every run. It gives up on other scales.
+/// Compiles only the frameless function, for inputs with these scales where known. Alignment, comparison and result
+/// scales are then resolved at compile time. The function gives up on other scales.
 pub fn compile_scaled(
     code: &Code,
     shape: &Arc<Shape>,
@@ -159,7 +159,7 @@ pub fn compile_scaled(
     })
 }
 
-/// With a frame, or without one, where some scales of the inputs may be known.
+/// The form of a function: with a frame, or without one and with known scales.
 #[derive(Clone, Copy)]
 enum FunctionForm<'a> {
     Framed,
@@ -175,7 +175,7 @@ impl<'a> FunctionForm<'a> {
     }
 }
 
-/// A function without a frame that stands in a module.
+/// A frameless function in a module.
 pub(crate) struct FramelessFunction {
     function: FuncId,
     parts: frameless::Parts,
@@ -183,8 +183,8 @@ pub(crate) struct FramelessFunction {
     bytes: usize,
 }
 
-/// The function without a frame; nothing where a run always comes to what it leaves, or where a guard of the other is to
-/// fail, which nobody would notice otherwise. No shape is given of long code: what is saved around the run is little of it.
+/// Defines the frameless function. Returns `None` if every run would give up, or if a guard of the framed function is
+/// forced. Long code has no shape, because a frame costs little of its run.
 fn define_frameless(
     module: &mut JITModule,
     code: &Code,
@@ -224,12 +224,12 @@ fn define_frameless(
     }))
 }
 
-/// The code without records that are made only to be taken apart, where there are any and it does not become too long.
+/// Splits records that are only read by field, if there are any and the code stays short enough.
 fn split_records(code: &Code, options: &Options) -> Option<Code> {
     record_splitting::split_records(code).filter(|apart| apart.instructions.len() <= options.max_instructions)
 }
 
-/// What machine code is made of, in Cranelift's notation.
+/// Returns the Cranelift IR of the code.
 pub fn clif(code: &Code) -> Result<String, NotCompiled> {
     catch_panics(|| {
         let options = Options::default();
@@ -241,12 +241,12 @@ pub fn clif(code: &Code) -> Result<String, NotCompiled> {
     })
 }
 
-/// The machine code in the notation of an assembler.
+/// Returns the machine code as assembly.
 pub fn asm(code: &Code) -> Result<String, NotCompiled> {
     catch_panics(|| assemble(code, level(code, &Options::default()), FunctionForm::Framed))
 }
 
-/// The same of the function without a frame.
+/// Returns the frameless machine code as assembly.
 pub fn asm_without_frame(code: &Code, shape: &Shape) -> Result<String, NotCompiled> {
     catch_panics(|| {
         let apart = split_records(code, &Options::default());
@@ -268,7 +268,7 @@ fn assemble(code: &Code, level: Level, manners: FunctionForm<'_>) -> Result<Stri
     Ok(compiled.vcode.clone().unwrap_or_default())
 }
 
-/// The level that code is made at.
+/// Chooses the level at which code is compiled.
 fn level(code: &Code, options: &Options) -> Level {
     let mut all = code.instructions.iter().enumerate();
     let is_long = code.instructions.len() >= options.quick_from;
@@ -282,7 +282,7 @@ fn level(code: &Code, options: &Options) -> Level {
     }
 }
 
-/// A compiler that panics has compiled nothing.
+/// Runs the compiler, and turns a panic into `NotCompiled`.
 fn catch_panics<T>(run: impl FnOnce() -> Result<T, NotCompiled>) -> Result<T, NotCompiled> {
     let made = catch_unwind(AssertUnwindSafe(run));
     made.unwrap_or_else(|_| {
@@ -329,7 +329,7 @@ fn check_supported(code: &Code, options: &Options) -> Result<(), NotCompiled> {
     Ok(())
 }
 
-/// The function in Cranelift's form.
+/// Builds the function in Cranelift IR.
 fn build_function(
     module: &mut JITModule,
     code: &Code,
@@ -412,7 +412,7 @@ fn build_function(
     Ok((function, context, side))
 }
 
-/// The function as machine code in a module, and how many bytes it has.
+/// Defines the function in a module and returns its size in bytes.
 fn define(
     module: &mut JITModule,
     code: &Code,

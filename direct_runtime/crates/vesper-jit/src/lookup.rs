@@ -1,33 +1,32 @@
-//! Texts of a constant set, or keys of a constant map, looked up by their length and two of their bytes, or where all are
-//! short as one number each.
+//! Perfect hash tables over the texts of a constant set or map.
 //!
-//! A table is made once, when a node is compiled, in which no two of them come to the same place. A text that is looked up
-//! is then compared with one of them at most.
+//! A table hashes length and two bytes of a text, or packs short texts into numbers. It is built at compile time
+//! without collisions, so a lookup compares at most one text.
 
 use std::sync::Arc;
 
 use vesper_ir::Set;
 
-/// Where each text stands among all of them, by a number that is made of it.
+/// A collision-free table of texts, hashed by length and two bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
-    /// The texts, each at the place of its number; what is not there is nothing.
+    /// The text and its index at each hash place.
     table: Vec<Option<(Box<str>, u32)>>,
-    /// Two factors that keep the texts apart.
+    /// Two factors that avoid collisions.
     factors: (usize, usize),
 }
 
-/// Larger constants are searched as sets are.
+/// The maximum texts; larger constants are searched as sets.
 const MAX_TEXTS: usize = 64;
-/// A table has at most so many places for each text.
+/// The maximum hash places per text.
 const MAX_PLACES_PER_TEXT: usize = 16;
 const FACTORS: [usize; 8] = [1, 3, 5, 7, 11, 13, 17, 31];
 
-/// The bytes of a text of up to eight as one number, which no other text of the same length has.
+/// Packs a text of up to eight bytes into a number, unique among texts of its length.
 #[inline]
 pub(crate) fn pack(text: &[u8]) -> Option<u64> {
     if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
-        // They overlap, and together they are the whole.
+        // The two chunks overlap and cover the whole text.
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
         return (text.len() <= 8).then(|| u64::from(first) | u64::from(last) << 32);
     }
@@ -38,24 +37,24 @@ pub(crate) fn pack(text: &[u8]) -> Option<u64> {
     Some(u64::from(*first) | u64::from(*middle) << 8 | u64::from(*last) << 16)
 }
 
-/// Texts of up to eight bytes, each by its number.
+/// A collision-free table of texts of up to eight bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct ShortTexts {
-    /// The number, the length and the place of each text; where there is none a length that none has.
+    /// The number, length and index of each text; an empty place has an impossible length.
     table: Vec<(u64, usize, u32)>,
-    /// What keeps the texts apart in the upper bits of a product,
+    /// The multiplier that avoids collisions in the upper bits of the product.
     factor: u64,
-    /// and how many bits are below those.
+    /// The number of lower bits to discard.
     below: u32,
 }
 
-/// One of many odd numbers whose bits look alike nowhere.
+/// Returns one of many odd factors with well-mixed bits.
 fn factor(number: u64) -> u64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d) | 1
 }
 
 impl ShortTexts {
-    /// A table for these texts; nothing where one is long, there are many, or none keeps them apart.
+    /// Builds the table, or returns `None` if a text is long, there are too many, or no factor works.
     pub(crate) fn new(keys: &Set) -> Option<Self> {
         let Set::Text(texts) = keys else {
             return None;
@@ -99,7 +98,7 @@ impl ShortTexts {
         usize::try_from(number.wrapping_mul(self.factor) >> self.below).unwrap_or(usize::MAX)
     }
 
-    /// The place of a text among all.
+    /// Returns the index of a text.
     #[inline]
     pub(crate) fn find(&self, text: &str) -> Option<usize> {
         let number = pack(text.as_bytes())?;
@@ -109,7 +108,7 @@ impl ShortTexts {
     }
 }
 
-/// The number of a text.
+/// Hashes a text.
 #[inline]
 fn number(text: &[u8], (first, last): (usize, usize)) -> usize {
     match text {
@@ -120,7 +119,7 @@ fn number(text: &[u8], (first, last): (usize, usize)) -> usize {
 }
 
 impl Lookup {
-    /// A table for these texts; nothing where there are many, or none keeps them apart.
+    /// Builds the table, or returns `None` if there are too many texts or no factors work.
     pub(crate) fn new(keys: &Set) -> Option<Self> {
         let Set::Text(texts) = keys else {
             return None;
@@ -152,7 +151,7 @@ impl Lookup {
         None
     }
 
-    /// The place of a text among all.
+    /// Returns the index of a text.
     #[inline]
     pub(crate) fn find(&self, text: &str) -> Option<usize> {
         let at = number(text.as_bytes(), self.factors) & (self.table.len() - 1);
@@ -217,7 +216,7 @@ mod tests {
         ] {
             assert_eq!(short.find(other), None, "{other:?}");
         }
-        // Their numbers are the same, and only their lengths differ.
+        // Equal numbers that differ only in length.
         assert!(ShortTexts::new(&texts(&["a", "aaa"])).is_none());
     }
 

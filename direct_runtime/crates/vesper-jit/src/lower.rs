@@ -1,4 +1,4 @@
-//! Makes Cranelift's intermediate form of a plan, one block of bytecode after the other.
+//! Lowering of a plan to Cranelift IR, one block of bytecode after the other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -36,7 +36,7 @@ use loops::InStep;
 use rounds::Counted;
 use unnoted_loops::Copies;
 
-/// Functions of this crate that compiled code calls.
+/// The functions of this crate that compiled code calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Functions {
     pub(crate) step: FuncRef,
@@ -47,19 +47,19 @@ pub(crate) struct Functions {
     pub(crate) decimal_compare: FuncRef,
 }
 
-/// How a function is written.
+/// The options of one lowered function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LowerOptions<'a> {
-    /// The guard that fails whatever happens.
+    /// The guard that always fails.
     pub(crate) fail_guard: Option<u32>,
     pub(crate) level: Level,
-    /// Where inputs and outputs are words.
+    /// The layout of words and the functions to call, for frameless code.
     pub(crate) without_frame: Option<(&'a Shape, FramelessFunctions)>,
-    /// The scales that decimals among the inputs have, where they are known; code that meets another gives up.
+    /// The known scales of decimal inputs; the code gives up on others.
     pub(crate) scales: &'a [Option<u16>],
 }
 
-/// What goes with the machine code.
+/// The data that accompanies the machine code.
 #[derive(Debug, Default)]
 pub(crate) struct Side {
     pub(crate) exits: Vec<Exit>,
@@ -68,7 +68,7 @@ pub(crate) struct Side {
     pub(crate) slots: usize,
     pub(crate) constants: Vec<(usize, [u64; 2])>,
     pub(crate) guards: u32,
-    /// What functions do where there is no frame.
+    /// The calls of frameless code.
     pub(crate) calls: Vec<crate::frameless::Site>,
 }
 
@@ -81,11 +81,11 @@ pub(crate) struct Lower<'a, 'b> {
     builder: FunctionBuilder<'b>,
     functions: Functions,
     fail_guard: Option<u32>,
-    /// True where values stand in their slots between instructions, false where they stand in variables.
+    /// True if values live in slots between instructions, false if in variables.
     in_slots: bool,
     variables: HashMap<(usize, Kind, usize), Variable>,
     slots: BTreeMap<usize, usize>,
-    /// Where constants stand that routines compute with.
+    /// The slots of constants that routines compute with.
     constants: HashMap<[u64; 2], usize>,
     side: Side,
     blocks: HashMap<usize, Block>,
@@ -94,40 +94,40 @@ pub(crate) struct Lower<'a, 'b> {
     memory: Value,
     fuel: Variable,
     fault: Option<Block>,
-    /// Where code stops at the exit that it is given the number of.
+    /// The block that leaves at the exit given as its parameter.
     leave: Option<Block>,
-    /// Where code of the quick level stops because a function did not do what it was asked to.
+    /// The block that leaves quick-level code after a refused call.
     refused: Option<Block>,
-    /// Where values stand before the instruction at hand.
+    /// The locations of values before the current instruction.
     state: State,
     at: usize,
-    /// The exit before the instruction at hand, once there is one.
+    /// The exit before the current instruction, once it exists.
     before: Option<Block>,
-    /// While one side of a choice is computed that may not be taken.
+    /// The side of a choice being computed speculatively.
     tried: Option<TriedSide>,
-    /// The blocks that became part of a choice without jumps.
+    /// The blocks merged into a choice without jumps.
     merged: HashSet<usize>,
-    /// Where there is no frame.
+    /// The state of frameless code.
     words: Option<Frameless<'a>>,
-    /// True where the call at hand cannot fail.
+    /// True if the current call cannot fail.
     is_proven: bool,
-    /// What is kept of the fuel of loops that take it in step with their items, by the place of the range.
+    /// The loops whose fuel falls in step with their items, by the place of their range.
     in_step: HashMap<usize, InStep>,
-    /// Choices of such loops that are counted.
+    /// The counted choices of such loops.
     counted: Vec<Counted>,
-    /// Where the last of these were, as long as one is always followed by the next.
+    /// The positions of the last counted choices, while each always follows the one before.
     chain: Vec<usize>,
-    /// Copies of loops that note nothing.
+    /// The copies of loops without notes.
     plain: Copies,
-    /// The block behind the choice that was written last, where one comes to it from there alone.
+    /// The block after the last choice, if it is reached only from there.
     follows: Option<Block>,
-    /// The scales that are known at the start of each block; none where nothing is known of those of the inputs,
+    /// The known scales at the start of each block; empty if no input scale is known.
     scales: BTreeMap<usize, Known>,
-    /// and before the instruction at hand.
+    /// The known scales before the current instruction.
     fixed: Known,
 }
 
-/// One side of a choice: whether it is taken, and what it has computed so far.
+/// One side of a choice: whether it is taken, and the values computed so far.
 #[derive(Debug)]
 struct TriedSide {
     is_taken: Value,
@@ -135,11 +135,11 @@ struct TriedSide {
 }
 
 const TRUSTED: MemFlagsData = MemFlagsData::trusted();
-/// No arguments of a block: values go from block to block by variables.
+/// The empty block arguments: values pass between blocks in variables.
 const NONE: [BlockArg; 0] = [];
 
 impl<'a, 'b> Lower<'a, 'b> {
-    /// Writes the whole function.
+    /// Lowers the whole function.
     pub(crate) fn write(
         code: &'a Code,
         plan: &'a Plan,
@@ -207,7 +207,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             },
             fixed: Known::default(),
         };
-        // Code of the quick level takes none.
+        // Quick-level code loads none.
         if level == Level::Good {
             let at_hand = lower.first_fuel();
             lower.builder.def_var(fuel, at_hand);
@@ -236,7 +236,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         Ok(lower.side)
     }
 
-    /// Where a run may begin.
+    /// Lowers the entries of a run.
     fn entries(&mut self, entry: Value) -> Result<(), NotCompiled> {
         let mut switch = Switch::new();
         let mut blocks = Vec::new();
@@ -280,7 +280,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         block.ok_or_else(|| NotCompiled::new("a jump goes to no block"))
     }
 
-    /// One block of bytecode.
+    /// Lowers one block of bytecode.
     fn block(&mut self, start: usize, state: State) -> Result<(), NotCompiled> {
         let block = self.block_at(start)?;
         if self.follows.take() != Some(block) {
@@ -295,7 +295,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             let at = self.at;
             let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at))
             else {
-                // Behind the last one: all is done.
+                // Past the last instruction: the run is complete.
                 if self.words.is_some() {
                     return self.give_outputs();
                 }
@@ -338,7 +338,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
     }
 
-    /// An instruction with machine code of its own; true where it ended the block.
+    /// Lowers an inline instruction. Returns true if it ended the block.
     #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     fn inline(&mut self, instruction: &Instruction, how: &How) -> Result<bool, NotCompiled> {
         match *instruction {
@@ -444,7 +444,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
             Instruction::LoopLimit { count, max, .. } => self.limit(register_place(count), max)?,
             Instruction::LoopRound { count } => self.round(register_place(count))?,
-            // In a copy for which all has been seen.
+            // In a copy without notes.
             Instruction::Note { .. } if self.plain.is_written() => {}
             Instruction::Note { word, bit } => {
                 let path = self.only(register_place(word), Kind::Integer)?;
@@ -461,7 +461,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         Ok(false)
     }
 
-    /// Ends a block with a choice.
+    /// Ends a block with a branch.
     fn branch(
         &mut self,
         how: &How,
@@ -483,7 +483,7 @@ impl<'a, 'b> Lower<'a, 'b> {
     }
 
     fn emit_move(&mut self, out: usize, from: usize, instruction: &Instruction) {
-        // What stands nowhere is moved nowhere: whoever needs it gives up.
+        // A value without a location is not moved; its readers give up.
         if out == from || self.is_nowhere(from) {
             return;
         }
@@ -508,7 +508,7 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     fn slot_binding(&mut self, place: usize, kind: Kind) -> SlotBinding {
         let free = &mut self.side.slots;
-        // A register may hold a decimal at one time and something else at another: room for the widest.
+        // A register may hold values of several kinds, so its slots fit the widest.
         let slot = *self.slots.entry(place).or_insert_with(|| {
             let slot = *free;
             *free += kind.width().max(2);
@@ -523,7 +523,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         *made.or_insert_with(|| builder.declare_var(type_of(kind)))
     }
 
-    /// The parts of a value in machine registers.
+    /// Reads the parts of a value.
     fn read_value(&mut self, place: usize, kind: Kind) -> ValueParts {
         (0..kind.width())
             .map(|part| self.read_part(place, kind, part))
@@ -566,7 +566,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
     }
 
-    /// What an operand stands for.
+    /// Reads the parts of an operand.
     fn operand(&mut self, operand: Operand, kind: Kind) -> Result<ValueParts, NotCompiled> {
         if let Some(register) = operand.as_register() {
             return Ok(self.read_value(register_place(register), kind));
@@ -594,7 +594,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
     }
 
-    /// Reads the slots of a value.
+    /// Loads the slots of a value.
     fn load(&mut self, kept: SlotBinding) -> ValueParts {
         let held = (0..kept.kind.width())
             .map(|part| self.load_part(kept, part))
@@ -612,7 +612,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.builder.ins().load(ty, TRUSTED, memory, offset)
     }
 
-    /// Takes up what a function has put into the slots of a value.
+    /// Reads the slots that a called function has filled.
     fn take_loaded(&mut self, kept: SlotBinding) {
         if !self.in_slots {
             let held = self.load(kept);
@@ -620,7 +620,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
     }
 
-    /// Writes the slots of a value, unless that is where it stands.
+    /// Stores a value to its slots, unless it lives there.
     fn store(&mut self, kept: SlotBinding) {
         if self.in_slots {
             return;
@@ -644,7 +644,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.builder.ins().store(TRUSTED, value, memory, offset);
     }
 
-    /// Whether a comparison of two operands holds.
+    /// Evaluates a comparison of two operands.
     fn holds(&mut self, op: vesper_ir::Op, first: Operand, second: Operand) -> Result<Value, NotCompiled> {
         let held = match inline(op) {
             Some((what, kind, _)) => self.compute(what, kind, first, second)?,
@@ -668,7 +668,7 @@ fn type_of(kind: Kind) -> Type {
     }
 }
 
-/// Where a slot stands in the memory of slots.
+/// Returns the byte offset of a slot.
 fn offset(slot: usize) -> i32 {
     i32::try_from(slot * 8).unwrap_or(i32::MAX)
 }

@@ -1,5 +1,6 @@
-//! Records that are made only to be taken apart again, as a loop leaves its state: where there is no frame, their fields
-//! stand in registers of their own instead.
+//! Record splitting: fields of a record that is only read by field become registers.
+//!
+//! A loop builds such a record for its state. Only frameless code is split.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +8,12 @@ use vesper_interp::code::{Code, Instruction, Operand, OperandList, Register};
 
 use crate::dataflow::{Accesses, all_accesses, register_place};
 
-/// The code with no record that only its fields are read of; nothing where there is none. It is for machine code that never
-/// goes on in the interpreter: there, nobody misses the record, and instructions have other numbers.
+/// Replaces records that are only read by field, or returns `None` if there are none. The result is for machine code
+/// that never resumes in the interpreter, because it lacks the record and its instructions are renumbered.
 pub(crate) fn split_records(code: &Code) -> Option<Code> {
     let touched = all_accesses(code);
     let mut registers = code.registers;
-    // What is done otherwise, and the first of the registers that the fields stand in.
+    // The instructions to replace, and the first register of their fields.
     let mut others: BTreeMap<usize, usize> = BTreeMap::new();
     for (register, made) in records(code) {
         let (good, fields) = read_by_field(code, &touched, register, &made);
@@ -59,7 +60,7 @@ pub(crate) fn split_records(code: &Code) -> Option<Code> {
     code.with(made, registers)
 }
 
-/// Where records are made, by the registers that they are made in.
+/// Returns the instructions that create records, by output register.
 fn records(code: &Code) -> BTreeMap<usize, Vec<usize>> {
     let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (at, instruction) in code.instructions.iter().enumerate() {
@@ -83,8 +84,8 @@ fn operands_of(code: &Code, list: OperandList) -> &[Operand] {
     operands.unwrap_or_default()
 }
 
-/// Those of the records made in a register that only fields are read of, and the instructions that read them: none of
-/// these ever finds anything else there.
+/// Returns the records of a register that are only read by field, and the instructions that read them. Those
+/// instructions never find another value there.
 fn read_by_field(
     code: &Code,
     touched: &[Accesses],
@@ -93,7 +94,7 @@ fn read_by_field(
 ) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let is_written = |at: &usize| touched.get(*at).is_some_and(|one| one.writes.contains(&register));
     let writers = (0..touched.len()).filter(is_written);
-    // What a run finds there at its start counts as written before the first instruction.
+    // The initial value counts as written before the first instruction.
     let starts = writers.map(|at| (Some(at), at + 1)).chain([(None, 0)]);
     let read: Vec<(Option<usize>, BTreeSet<usize>)> = starts
         .map(|(writer, from)| (writer, readers(code, touched, register, from)))
@@ -119,8 +120,8 @@ fn read_by_field(
     }
 }
 
-/// The instructions that read what stands in a register from an instruction on; the one behind the last is the end, which
-/// reads what is given back.
+/// Returns the instructions that read a register from an instruction on. One past the last instruction stands for the
+/// end, which reads the results.
 fn readers(code: &Code, touched: &[Accesses], register: usize, from: usize) -> BTreeSet<usize> {
     let (mut seen, mut found, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![from]);
     while let Some(at) = open.pop() {
@@ -140,7 +141,7 @@ fn readers(code: &Code, touched: &[Accesses], register: usize, from: usize) -> B
         if one.reads.contains(&register) {
             found.insert(at);
         }
-        // What jumps has written nothing where it does.
+        // An instruction that jumps has not written its output.
         open.extend(one.jump);
         if !one.is_last && !one.writes.contains(&register) {
             open.push(at + 1);
@@ -149,7 +150,7 @@ fn readers(code: &Code, touched: &[Accesses], register: usize, from: usize) -> B
     found
 }
 
-/// Where an instruction may jump to.
+/// Returns the jump target of an instruction.
 fn target(instruction: &mut Instruction) -> Option<&mut u32> {
     match instruction {
         Instruction::Jump { to }

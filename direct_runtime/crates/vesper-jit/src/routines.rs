@@ -1,6 +1,7 @@
-//! Arithmetic that compiled code of the quick level calls, where the other level has it inline. Nothing here can panic.
+//! Arithmetic routines for code of the quick level; the good level inlines them. None of them can panic.
 //!
-//! Values of the quick level stand in slots: an operation is told where, so that code which calls it need not load them.
+//! Values of the quick level live in slots. A routine receives the slot numbers, so its caller need not load the
+//! values.
 
 use std::cmp::Ordering;
 
@@ -8,7 +9,7 @@ use vesper_ir::decimal::MAX_SCALE;
 
 use crate::runtime::{Context, NO_SLOT, answer};
 
-/// The powers of ten that a coefficient may be multiplied by.
+/// The powers of ten that can scale a coefficient.
 #[expect(
     clippy::indexing_slicing,
     reason = "evaluated by the compiler, where a panic is an error"
@@ -30,8 +31,8 @@ struct Small {
     scale: i64,
 }
 
-/// What an operation on decimals is given: where the two stand in the slots, where the result goes, and the exit before
-/// it. It goes into one machine register, so that a call has two arguments, and nothing is looked up.
+/// The arguments of an operation on decimals: two operand slots, the result slot, and the exit before it. They are
+/// packed into one register, so that a call has two arguments and no lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     pub(crate) left: usize,
@@ -41,7 +42,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Nothing where a number is too large.
+    /// Packs the work into a word, or returns `None` if a number is too large.
     pub(crate) fn pack(self) -> Option<u64> {
         let Self {
             left,
@@ -70,7 +71,7 @@ impl Work {
     }
 }
 
-/// The coefficient at so many places more; nothing where it does not fit.
+/// Multiplies a coefficient by a power of ten, or returns `None` on overflow.
 fn raise_scale(coefficient: i64, places: i64) -> Option<i64> {
     if coefficient == 0 {
         return Some(0);
@@ -79,7 +80,7 @@ fn raise_scale(coefficient: i64, places: i64) -> Option<i64> {
     coefficient.checked_mul(*POWERS.get(places)?)
 }
 
-/// The coefficients of two decimals at the larger of their scales, and that scale.
+/// Returns the coefficients of two decimals at the larger scale, and that scale.
 fn align(left: Small, right: Small) -> Option<(i64, i64, i64)> {
     // Scales are at most a thousand.
     let apart = left.scale.wrapping_sub(right.scale);
@@ -121,7 +122,7 @@ fn product(left: Small, right: Small) -> Option<Small> {
 fn order(left: Small, right: Small) -> Ordering {
     let apart = left.scale.wrapping_sub(right.scale);
     let (left, right) = (left.coefficient, right.coefficient);
-    // What does not fit is further from zero than anything that does.
+    // A coefficient that overflows is farther from zero than any that fits.
     match apart {
         0 => left.cmp(&right),
         ..0 => match raise_scale(left, apart.wrapping_neg()) {
@@ -145,7 +146,7 @@ fn read(slots: &[u64], at: usize) -> Option<Small> {
     })
 }
 
-/// Does an operation in the slots. What does not fit is left to the interpreter, before the operation.
+/// Runs an operation on the slots. On overflow the interpreter continues before it.
 #[inline]
 fn run_operation(
     context: &mut Context<'_>,
@@ -170,23 +171,22 @@ fn run_operation(
     }
 }
 
-/// FramelessFunctions by compiled code: the sum of two decimals.
+/// Adds two decimals. Called by compiled code.
 pub(crate) extern "C" fn decimal_add(context: &mut Context<'_>, work: u64) -> i64 {
     run_operation(context, work, sum)
 }
 
-/// FramelessFunctions by compiled code: the difference of two decimals.
+/// Subtracts two decimals. Called by compiled code.
 pub(crate) extern "C" fn decimal_subtract(context: &mut Context<'_>, work: u64) -> i64 {
     run_operation(context, work, difference)
 }
 
-/// FramelessFunctions by compiled code: the product of two decimals.
+/// Multiplies two decimals. Called by compiled code.
 pub(crate) extern "C" fn decimal_multiply(context: &mut Context<'_>, work: u64) -> i64 {
     run_operation(context, work, product)
 }
 
-/// FramelessFunctions by compiled code. Less than, equal to or greater than zero as the left decimal is less than, equal to or
-/// greater than the right one.
+/// Compares two decimals: negative, zero or positive for less, equal or greater. Called by compiled code.
 pub(crate) extern "C" fn decimal_compare(context: &mut Context<'_>, work: u64) -> i64 {
     let work = Work::unpack(work);
     let slots = context.all_slots();
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(shown(sum(none, small(1, 1000))), Some((1, 1000)));
         assert_eq!(shown(difference(one, tenth)), Some((9, 1)));
         assert_eq!(shown(difference(tenth, one)), Some((-9, 1)));
-        // The least has no opposite, but it can be taken away from what is less than zero.
+        // The minimum has no negation, but can be subtracted from a negative number.
         assert_eq!(shown(difference(small(-1, 0), least)), Some((i64::MAX, 0)));
         assert_eq!(shown(difference(none, least)), None);
         assert_eq!(shown(difference(least, one)), None);

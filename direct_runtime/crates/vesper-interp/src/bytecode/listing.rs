@@ -1,7 +1,7 @@
-//! Bytecode as text, for people who want to see what runs.
+//! Listings: bytecode as text for people.
 //!
-//! One line an instruction: its place, what it does, and behind a semicolon which expression of the IR or which clause it
-//! is of. `r3` is a register; registers of inputs come first. Constants are written out where they are read.
+//! Each line has the index of an instruction, its operation, and after a semicolon the expression of the IR or the
+//! clause it implements. `r3` is a register; inputs come first. Constants are printed inline.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use vesper_ir::{Node, Op, Value};
 use crate::bytecode::sites::Position;
 use crate::bytecode::{Code, Instruction, LoopSlot, Operand, OperandList, Register};
 
-/// The text of one form of a node; `form` is its name.
+/// Returns the listing of one form of a node; `form` is its name.
 pub(crate) fn listing(node: &Node, form: &str, code: &Code) -> String {
     let mut text = String::new();
     let count = code.instructions.len();
@@ -78,7 +78,7 @@ pub(crate) fn listing(node: &Node, form: &str, code: &Code) -> String {
     text
 }
 
-/// What an instruction does, and what it is of.
+/// Returns the text of an instruction and its origin.
 #[expect(
     clippy::too_many_lines,
     reason = "one arm an instruction, as where they are executed"
@@ -409,7 +409,7 @@ fn operand(code: &Code, operand: Operand) -> String {
     }
 }
 
-/// So many characters of a long constant are shown.
+/// The maximum characters printed of a constant.
 const LONGEST: usize = 60;
 
 fn constant(value: &Value) -> String {

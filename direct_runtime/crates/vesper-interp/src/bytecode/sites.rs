@@ -1,4 +1,4 @@
-//! What instructions point to that has more parts than an instruction should have: handlers, requests, calls.
+//! Sites: the data of handlers, requests and calls that does not fit an instruction.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use vesper_ir::{Effect, EffectClass, EnumType, Type};
 
 use crate::bytecode::{Operand, Register};
 
-/// What takes the failures of the instructions from `start` to `end`, which is not in it.
+/// The handlers of the instructions in `start..end`.
 #[derive(Debug)]
 pub struct Guard {
     pub start: usize,
@@ -15,18 +15,17 @@ pub struct Guard {
     pub handlers: Vec<Entry>,
 }
 
-/// Where a handler begins, and which failures it takes.
+/// The entry of a handler and the failure codes it catches.
 #[derive(Debug)]
 pub struct Entry {
     pub codes: Vec<Arc<str>>,
     pub at: usize,
-    /// Where the failure is held while the handler is at work.
+    /// The slot that holds the failure while the handler is active.
     pub slot: u32,
 }
 
 impl Guard {
-    /// The handler that takes this code: one that names it, then, for a status, the one of its hundred, then the one
-    /// of all statuses, then the one of any code.
+    /// Returns the handler for a code: by exact name, by status class, `http_error` for any status, then `any`.
     pub fn handler(&self, code: &str) -> Option<&Entry> {
         let named = |name: &str| {
             let mut handlers = self.handlers.iter();
@@ -44,14 +43,14 @@ impl Guard {
     }
 }
 
-/// The first digit of the status, if a code is `http_` and three digits.
+/// Returns the first digit of the status if the code is `http_` and three digits.
 fn status(code: &str) -> Option<u8> {
     let digits = code.strip_prefix("http_")?.as_bytes();
     let is_status = digits.len() == 3 && digits.iter().all(u8::is_ascii_digit);
     is_status.then(|| digits.first().copied()).flatten()
 }
 
-/// Where a statement stands: its name, and the rounds of the loops around it.
+/// The position of a statement: its name and the rounds of the enclosing loops.
 #[derive(Debug)]
 pub struct Position {
     pub name: Arc<str>,
@@ -67,7 +66,7 @@ pub struct RequestSite {
     pub key: Option<Operand>,
     pub arguments: Vec<(Arc<str>, Type, Operand)>,
     pub out: Register,
-    /// The expression of the result, and its type.
+    /// The expression and type of the result.
     pub result: ExpressionIndex,
     pub ty: Type,
 }
@@ -75,24 +74,24 @@ pub struct RequestSite {
 #[derive(Debug)]
 pub struct CallSite {
     pub position: Position,
-    /// The place of the called node in `calls`.
+    /// The index of the called node in `calls`.
     pub callee: usize,
-    /// One for each input of the called node; nothing where the call leaves it out.
+    /// One per input of the called node; `None` if the call omits it.
     pub inputs: Vec<Option<Operand>>,
     pub out: Register,
     pub result: ExpressionIndex,
 }
 
-/// How a failure of the body error_conversion a declared error.
+/// The conversion of failures of the body to declared errors.
 #[derive(Debug)]
 pub struct ErrorConversion {
-    /// The instructions of the body: from the first to the one after the last.
+    /// The range of instructions of the body.
     pub start: usize,
     pub end: usize,
-    /// The type of `error_code`: its members are the codes that become errors.
+    /// The type of `error_code`, whose members are the converted failure codes.
     pub codes: Arc<EnumType>,
-    /// The place of `message` among the fields, if there is one that is a string. All others are optional.
+    /// The index of a string field `message`, if there is one. All other fields are optional.
     pub message: Option<usize>,
-    /// Where to go on.
+    /// The instruction at which the run continues.
     pub to: usize,
 }

@@ -26,7 +26,7 @@ use crate::bytecode::sites::{Entry, ErrorConversion, Guard};
 use super::loops::{Locals, Over};
 use super::{Compiled, Compiler, Form, Instruction, MISSING, Operand, OperandList, Phase, Register, place};
 
-/// The jumps out of the body, whose targets come after it.
+/// The jumps out of the body, with targets after it.
 #[derive(Default)]
 pub(super) struct Exits {
     pub(super) returns: Vec<usize>,
@@ -34,8 +34,8 @@ pub(super) struct Exits {
 }
 
 impl Compiler<'_> {
-    /// Registers for what the node gives, where it does not suffice to say where the values are: with one return and
-    /// no errors they are where they were computed.
+    /// Reserves result registers. A single return without errors needs none, because the values stay where they were
+    /// computed.
     pub(super) fn reserve_results(&mut self) -> Compiled<()> {
         if self.returns_once() {
             return Ok(());
@@ -51,12 +51,12 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// True when the one return is the end of the body.
+    /// Returns true if the only return is the end of the body.
     fn returns_once(&self) -> bool {
         self.node.errors.is_empty() && returns(&self.node.body) == 1
     }
 
-    /// The statements of the node; the jumps out of them.
+    /// Compiles the statements of the node and returns the jumps out of them.
     pub(super) fn body(&mut self, body: &Block) -> Compiled<Exits> {
         let start = self.code.instructions.len();
         self.block(body)?;
@@ -87,7 +87,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// What follows is where errors end, raised ones and failures that became some.
+    /// Sets the target of raised errors and converted failures to the next instruction.
     pub(super) fn end_errors(&mut self) -> Compiled<()> {
         let here = self.here()? as usize;
         if let Some(error_conversion) = &mut self.code.error_conversion {
@@ -96,7 +96,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The steps of a block keep their registers until the caller puts `top` back.
+    /// Compiles a block. Its steps keep their registers until the caller resets `top`.
     fn block(&mut self, block: &[Statement]) -> Compiled<()> {
         for statement in block {
             self.statement(statement)?;
@@ -140,7 +140,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// From here on the step is there.
+    /// Makes a step visible to the following statements.
     fn define_step(&mut self, name: &str, value: Operand) -> Compiled<()> {
         let step = self.node.step_place(name).ok_or(MISSING)?;
         *self.steps.get_mut(step).ok_or(MISSING)? = Some(value);
@@ -149,7 +149,7 @@ impl Compiler<'_> {
 
     fn step(&mut self, value: ExpressionIndex, handlers: &[Handler]) -> Compiled<Operand> {
         let kind = &self.node.expression(value).ok_or(MISSING)?.kind;
-        // A part of a loop's state has another value after `next`, and the step has not: it is copied.
+        // Loop state changes after `next`, but the step must not, so it is copied.
         if handlers.is_empty() && !matches!(kind, ExpressionKind::Local(_)) {
             let operand = self.compute_kept(value)?;
             self.mark(value, operand);
@@ -168,8 +168,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The handlers of what was compiled since `start`. Their values go where the statement's value is. Gives the ends of
-    /// those that have one.
+    /// Compiles the handlers of the code since `start`, with their values in the register of the statement. Returns
+    /// the ends of the handlers that have one.
     fn handlers(
         &mut self,
         start: usize,
@@ -184,7 +184,7 @@ impl Compiler<'_> {
         let mut to_after = vec![self.jump(Instruction::Jump { to: 0 })];
         let mut entries = Vec::with_capacity(handlers.len());
         let slot = self.handlers;
-        // Blocks nest a few deep, and so do handlers.
+        // Handlers nest with blocks, whose depth is limited.
         self.handlers += 1;
         self.code.failures = self.code.failures.max(self.handlers as usize);
         for handler in handlers {
@@ -205,7 +205,7 @@ impl Compiler<'_> {
             entries.push(Entry { codes, at, slot });
         }
         self.handlers = slot;
-        // Those of statements within are there already: a failure looks at inner ones first.
+        // Guards of inner statements were added before, so a failure finds them first.
         self.code.guards.push(Guard {
             start,
             end,
@@ -249,7 +249,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Makes registers null, for the invariants to see.
+    /// Sets registers to null, for the invariants.
     fn clear(&mut self, registers: Vec<Register>) -> Compiled<()> {
         if self.node.invariants.is_empty() || registers.is_empty() {
             return Ok(());
@@ -274,7 +274,7 @@ impl Compiler<'_> {
         let mut table = self.begin_table(branch.arms.first().map(|arm| arm.when))?;
         for Arm { when, body, value } in &branch.arms {
             if self.is_known(*when) == Some(false) {
-                // Nobody comes there; the number of a `require` is by its place in the text all the same.
+                // The arm is unreachable, but `require` statements are numbered by source order.
                 self.requires += requires(body);
                 self.begin_arm(&mut table)?;
                 self.mark_arm_decided(&mut table)?;
@@ -409,14 +409,14 @@ impl Compiler<'_> {
         self.define_step(&repeated.name, Operand::register(out))
     }
 
-    /// What decides whether there is a round; the jump of a `while` that was false, with its condition.
+    /// Compiles the conditions of a round. Returns the `while` condition and its jump, if there is one.
     fn begin_round(
         &mut self,
         repeated: &Loop,
         points: Option<u32>,
         next: u32,
     ) -> Compiled<Option<(ExpressionIndex, usize)>> {
-        // Rounds are counted behind these two, so their own points say whether they were evaluated.
+        // Rounds are counted after these conditions, so their own points record whether they were evaluated.
         if let Some(filter) = repeated.filter {
             self.enter_sides(filter, &[false, true])?;
             let condition = self.condition(filter)?;
@@ -436,7 +436,8 @@ impl Compiler<'_> {
         Ok(to_end)
     }
 
-    /// What decides whether a loop ends behind a round, and the jump to the next one; gives what is to go to the end.
+    /// Compiles the end of a round and the jump to the next one. Returns the jump to the end of the loop, if there is
+    /// one.
     fn end_round(&mut self, repeated: &Loop, next: u32) -> Compiled<Option<usize>> {
         let Some(stop_when) = repeated.stop_when else {
             self.emit(Instruction::Jump { to: next });
@@ -452,12 +453,12 @@ impl Compiler<'_> {
         self.emit(Instruction::Jump { to: next });
         self.land(to_stop)?;
         self.note_side(stop_when, true)?;
-        // Behind it stands the note of a `while` that was false, if there is one.
+        // The note of a false `while` follows, if there is one.
         let has_while = repeated.condition.is_some();
         Ok(has_while.then(|| self.jump(Instruction::Jump { to: 0 })))
     }
 
-    /// A condition, whose temporaries are free again.
+    /// Computes a condition and frees its temporaries.
     fn condition(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
         let top = self.top;
         let condition = self.operand(index)?;
@@ -466,7 +467,7 @@ impl Compiler<'_> {
         Ok(condition)
     }
 
-    /// The body of a loop, what it collects, and the next values of its state. The registers of its steps are kept for
+    /// Compiles the body of a loop, its collected value and the next state. Steps keep their registers for
     /// `stop_when`.
     fn round(&mut self, repeated: &Loop, state: &[Register], slot: super::LoopSlot) -> Compiled<()> {
         self.block(&repeated.body)?;
@@ -474,7 +475,7 @@ impl Compiler<'_> {
         if let Some(collect) = repeated.collect {
             let value = self.operand(collect)?;
             self.mark(collect, value);
-            // There are as many as rounds, and of those never more than an array has room for.
+            // At most one item per round, and rounds never exceed the maximum length of an array.
             self.emit(Instruction::LoopPush {
                 slot,
                 value,
@@ -487,7 +488,7 @@ impl Compiler<'_> {
             let mut variables = repeated.state.iter().zip(state);
             let found = variables.find(|(variable, _)| variable.local == *number);
             let (_, register) = found.ok_or(MISSING)?;
-            // All are computed from the old state: a value that is a part of it is copied too.
+            // All next values are computed from the old state, so parts of it are copied too.
             let from = self.allocate()?;
             self.compute_marked(*value, from)?;
             moves.push((*register, from));
@@ -501,7 +502,7 @@ impl Compiler<'_> {
     }
 }
 
-/// How many `return` statements there are.
+/// Counts the `return` statements.
 fn returns(block: &[Statement]) -> usize {
     let in_handlers = |statement: &Statement| -> usize {
         let handlers = statement.handlers().iter();
@@ -522,7 +523,7 @@ fn returns(block: &[Statement]) -> usize {
     each.sum()
 }
 
-/// How many `require` statements there are.
+/// Counts the `require` statements.
 fn requires(block: &[Statement]) -> u32 {
     let of = |statement: &Statement| {
         let own = match statement {

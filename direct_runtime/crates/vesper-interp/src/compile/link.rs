@@ -1,4 +1,4 @@
-//! A node and those it calls, compiled, each once.
+//! Linking: compiles a node and the nodes that it calls, each once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use crate::tier::{Hot, Tier, Tiering};
 pub(crate) struct Unit {
     pub(crate) node: Node,
     pub(crate) plain: Code,
-    /// How the plain form is run.
+    /// The tier of the plain form.
     pub(crate) tier: Tier,
-    /// By the place of the called node in `calls`.
+    /// Indexed as `calls` of the node.
     pub(crate) callees: Vec<Arc<Unit>>,
-    /// How deep calls go from here; 1 where there are none.
+    /// The depth of the call tree from here; 1 without calls.
     depth: usize,
-    /// True when it, or a node it calls, asks for effects.
+    /// True if the node or a callee makes requests.
     pub(crate) asks: bool,
-    /// True when it, or a node it calls, uses `now`.
+    /// True if the node or a callee uses `now`.
     pub(crate) uses_now: bool,
 }
 
-/// The unit of a node; `others` are the documents of those it calls, and may hold more than these.
+/// Links a node. `others` holds the documents of its callees and may hold more.
 pub(crate) fn link(
     ir: &[u8],
     others: &[&[u8]],
@@ -58,12 +58,12 @@ pub(crate) fn link(
 }
 
 struct Linker {
-    /// What the plain form is optimised by.
+    /// The optimisation rules of the plain form.
     rules: Rules,
-    /// Verified, not compiled.
+    /// Verified but not yet compiled.
     waiting: HashMap<Arc<str>, Node>,
     done: HashMap<Arc<str>, Arc<Unit>>,
-    /// Those that are being linked: one of these is called by itself.
+    /// The nodes being linked, to detect recursion.
     open: HashSet<Arc<str>>,
     tiering: Option<Arc<Tiering>>,
 }
@@ -75,7 +75,8 @@ impl Hot for Unit {
 }
 
 impl Unit {
-    /// How it is run without a frame, where its inputs and outputs have forms for that and nothing is asked or called.
+    /// Returns the layout for frameless runs, or `None` if a type has no form in words or the node requests or calls
+    /// anything.
     pub(crate) fn shape(&self) -> Option<Arc<Shape>> {
         let is_self_contained = self.callees.is_empty() && !self.asks && !self.uses_now;
         let shape = is_self_contained.then(|| Shape::of(&self.node, &self.plain))?;
@@ -84,7 +85,7 @@ impl Unit {
 }
 
 impl Linker {
-    /// The unit of a node, from which calls may go so deep.
+    /// Links a node with at most this depth of calls.
     fn unit(&mut self, node: Node, depth: usize) -> Result<Arc<Unit>, Rejected> {
         let Some(below) = depth.checked_sub(1) else {
             return Err(too_deep());
@@ -99,7 +100,7 @@ impl Linker {
         }
         self.open.remove(&node.node_id);
         let fault = |CompileFault(what)| Rejected(format!("a fault of the engine while compiling: {what}"));
-        // Everything that people see is of the node as it was verified: marks, paths, names.
+        // Marks, paths and names refer to the node as verified.
         let plain = if self.rules == Rules::NONE {
             compile(&node, Form::Plain)
         } else {
@@ -142,9 +143,9 @@ fn too_deep() -> Rejected {
     Rejected(format!("nodes call each other more than {CALL_DEPTH} deep"))
 }
 
-/// Refuses a node that is not the one that its caller was checked with.
+/// Rejects a node that differs from the one its caller was checked with.
 fn check_called(called: &CalledNode, node: &Node) -> Result<(), &'static str> {
-    // Written types are no larger than the documents they stand in, so comparing them takes no longer than reading.
+    // Comparing types takes no longer than reading them, because both are bounded by the document size.
     let same_outputs = |left: &[Output], right: &[Output]| {
         let mut pairs = left.iter().zip(right);
         left.len() == right.len() && pairs.all(|(left, right)| left.name == right.name && left.ty == right.ty)

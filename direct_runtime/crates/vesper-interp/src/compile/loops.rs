@@ -24,41 +24,40 @@ use super::{Compiled, Compiler, Instruction, LoopSlot, MISSING, Operand, Registe
 mod items;
 mod results;
 
-/// The places of a loop's locals.
+/// The locals of a loop.
 #[derive(Clone, Copy)]
 pub(super) struct Locals {
     /// The item; over a map, the key.
     pub(super) item: usize,
-    /// The value of a map's entry.
+    /// The value of a map entry.
     pub(super) entry_value: Option<usize>,
-    /// What a `fold` has so far.
+    /// The accumulator of `fold`.
     pub(super) so_far: Option<usize>,
 }
 
-/// A loop, while it is compiled.
+/// A loop under compilation.
 #[derive(Clone, Copy)]
 struct Loop<'a> {
     index: ExpressionIndex,
     parts: &'a For,
     slot: LoopSlot,
-    /// Where the result will be.
+    /// The register of the result.
     out: Register,
-    /// What the kind needs besides: the best key of `min_by` and `max_by`, whether `drop_while`
-    /// still drops.
+    /// An extra register: the best key of `min_by` and `max_by`, or whether `drop_while` still drops.
     extra: Option<Register>,
     /// The order of `sort_by`.
     order: Option<Operand>,
 }
 
-/// What a loop goes through.
+/// The collection of a loop.
 #[derive(Clone, Copy)]
 pub(super) enum Over {
     Value(Operand),
-    /// From the first, up to the second, in steps of the third; and the expression that fails where there is none.
+    /// Start, end and step of a range, and the expression that fails for an invalid one.
     Range([Operand; 3], ExpressionIndex),
 }
 
-/// Where the parts of an item that counts are.
+/// The operands of an item that passed the filter.
 struct ItemParts {
     item: Operand,
     key: Option<Operand>,
@@ -66,13 +65,13 @@ struct ItemParts {
 }
 
 impl Loop<'_> {
-    /// The register that holds the value of an item, where that is not any one.
+    /// Returns the register for the value of an item, if the kind requires a particular one.
     fn value_register(&self) -> Option<Register> {
         match self.parts.kind {
             // The last value is the result.
             ForKind::ForAll | ForKind::Exists => Some(self.out),
             ForKind::DropWhile => self.extra,
-            // Not that of `fold`: what is in `out` so far is read until the value is done.
+            // Not for `fold`: the accumulator in `out` is read until the value is computed.
             _ => None,
         }
     }
@@ -94,7 +93,7 @@ impl Compiler<'_> {
         let over = self.collection(parts.over)?;
         let slot = self.enter_loop();
         self.start_loop(slot, over);
-        // The slot holds the collection now.
+        // The slot holds the collection from here on.
         self.top = top;
         let began = self.count_items(slot)?;
         let points = self.points_of_comprehension(index)?;
@@ -122,7 +121,7 @@ impl Compiler<'_> {
             self.next_item(slot, locals)?
         }];
         if let Some(local) = locals.so_far {
-            // The result so far is where the result will be.
+            // The accumulator lives in the result register.
             self.bind(local, Some(Operand::register(out)))?;
         }
         let inner = self.top;
@@ -167,7 +166,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// What a loop goes through: a range is not written out.
+    /// Compiles the collection of a loop. A range is not materialised.
     pub(super) fn collection(&mut self, over: ExpressionIndex) -> Compiled<Over> {
         let node = self.node;
         if let ExpressionKind::Call {
@@ -197,7 +196,7 @@ impl Compiler<'_> {
 
     pub(super) fn enter_loop(&mut self) -> LoopSlot {
         let slot = LoopSlot(self.loop_top);
-        // Slots nest with the expressions, whose depth is limited.
+        // Slots nest with expressions, whose depth is limited.
         self.loop_top += 1;
         self.code.loops = self.code.loops.max(self.loop_top as usize);
         slot
@@ -207,7 +206,7 @@ impl Compiler<'_> {
         Ok(&self.node.expression(index).ok_or(MISSING)?.ty)
     }
 
-    /// Binds the locals that hold the item; gives the jump to the end.
+    /// Binds the locals of the item and returns the jump to the end.
     pub(super) fn next_item(&mut self, slot: LoopSlot, locals: Locals) -> Compiled<usize> {
         let key = self.allocate()?;
         self.bind(locals.item, Some(Operand::register(key)))?;
@@ -228,7 +227,7 @@ impl Compiler<'_> {
         }))
     }
 
-    /// True for a loop over an array of records that needs no item as a whole: then none is taken out of the array.
+    /// Returns true for a loop over records that reads only fields, so that no item is copied.
     fn reads_fields_only(&self, index: ExpressionIndex, locals: Locals, parts: &For) -> Compiled<bool> {
         let is_of_records =
             matches!(self.type_of(parts.over)?, Type::Array(item) if matches!(**item, Type::Record(_)));
@@ -251,16 +250,16 @@ impl Compiler<'_> {
         Ok(mentions == fields)
     }
 
-    /// As `next_item`, for an item that stays where it is.
+    /// Like `next_item`, for an item that stays in the array.
     fn advance(&mut self, slot: LoopSlot, locals: Locals) -> Compiled<usize> {
-        // Bound, that nobody misses it; no register is written.
+        // Bound for lookups of the local; the register is never written.
         let item = self.allocate()?;
         self.bind(locals.item, Some(Operand::register(item)))?;
         *self.in_place.get_mut(locals.item).ok_or(MISSING)? = Some(slot);
         Ok(self.jump(Instruction::LoopAdvance { slot, done: 0 }))
     }
 
-    /// The loop that is at an item of which only fields are asked for, if the expression is such an item.
+    /// Returns the slot of the loop if the expression is an item whose fields alone are read.
     pub(super) fn item_slot(&self, of: ExpressionIndex) -> Compiled<Option<LoopSlot>> {
         Ok(match &self.node.expression(of).ok_or(MISSING)?.kind {
             ExpressionKind::Local(local) => self.in_place.get(*local).copied().flatten(),
@@ -268,7 +267,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Calls an operation that takes one or two arguments; its failure is that of the loop.
+    /// Emits an operation of one or two arguments whose failure belongs to the loop.
     fn apply(&mut self, this: &Loop<'_>, op: Op, out: Register, first: Operand, second: Option<Operand>) {
         let mut args = [first; MAX_ARITY];
         if let (Some(place), Some(second)) = (args.get_mut(1), second) {

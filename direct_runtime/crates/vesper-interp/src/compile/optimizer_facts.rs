@@ -1,6 +1,6 @@
-//! What the compiler does with what the optimizer has found: values that are held, choices without jumps, tables.
+//! Code from findings of the optimizer: held values, choices without jumps, and jump tables.
 //!
-//! Without facts nothing here does anything: the traced and the pathed form are of the node as it was verified.
+//! Without facts these functions do nothing: the traced and pathed forms compile the node as verified.
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_opt::{LoopPlace, Switch, chain, known_boolean};
@@ -9,18 +9,18 @@ use crate::bytecode::JumpTable;
 
 use super::{Compiled, Compiler, Instruction, MISSING, Operand, Register, place};
 
-/// A table, while the chain of tests that it stands before is compiled.
+/// A jump table under compilation, with the chain of tests behind it.
 pub(super) struct Table<'a> {
     switch: &'a Switch,
     place: usize,
-    /// Where the test of each arm begins.
+    /// The first instruction of each arm's test.
     tests: Vec<u32>,
-    /// Where each arm begins behind its test.
+    /// The first instruction of each arm after its test.
     bodies: Vec<u32>,
 }
 
 impl<'a> Compiler<'a> {
-    /// Registers for values that are held. They are nobody's temporaries.
+    /// Reserves registers for held values, which no temporary uses.
     pub(super) fn reserve_held(&mut self) -> Compiled<()> {
         self.held = self.top;
         let places = self.facts.map_or(0, |facts| facts.places);
@@ -31,7 +31,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// The expression whose value this one has.
+    /// Returns the expression that computes the value of this one.
     pub(super) fn resolve(&self, index: ExpressionIndex) -> ExpressionIndex {
         match self.facts {
             Some(_) => vesper_opt::forwarded(self.node, index),
@@ -39,12 +39,12 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// What a condition is, where the optimizer knows it.
+    /// Returns the value of a condition that the optimizer knows.
     pub(super) fn is_known(&self, index: ExpressionIndex) -> Option<bool> {
         self.facts.and_then(|_| known_boolean(self.node, index))
     }
 
-    /// Where the value of an expression is held; who comes to it first computes it.
+    /// Returns the operand of a held value, and computes it at the first use.
     pub(super) fn held_operand(&mut self, index: ExpressionIndex) -> Compiled<Option<Operand>> {
         let Some(number) = self.facts.and_then(|facts| facts.held.get(&index)).copied() else {
             return Ok(None);
@@ -57,7 +57,7 @@ impl<'a> Compiler<'a> {
         Ok(Some(Operand::register(register)))
     }
 
-    /// What is computed before the rounds of a loop.
+    /// Computes the values that are held across the rounds of a loop.
     pub(super) fn compute_before_loop(&mut self, place: LoopPlace) -> Compiled<()> {
         let found = self.facts.and_then(|facts| facts.before.get(&place));
         for index in found.into_iter().flatten() {
@@ -66,14 +66,14 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// A choice by a selection or by a table; false where it is neither.
+    /// Compiles a choice as a selection or a table. Returns false if it is neither.
     pub(super) fn shortcut(
         &mut self,
         index: ExpressionIndex,
         condition: ExpressionIndex,
         out: Register,
     ) -> Compiled<bool> {
-        // Loops keep their branches: machine code turns them into selections by itself.
+        // Loops keep branches, which machine code turns into selections itself.
         let Some(facts) = self.facts.filter(|_| self.loop_top == 0) else {
             return Ok(false);
         };
@@ -98,7 +98,7 @@ impl<'a> Compiler<'a> {
         else {
             return Err(MISSING);
         };
-        // The values first: they take no instruction, so that the comparison is still the last one.
+        // The values first: they emit no instruction, so the comparison stays the last one.
         let (then, otherwise) = (self.operand(*then)?, self.operand(*otherwise)?);
         let top = self.top;
         let condition = self.operand(*condition)?;
@@ -123,7 +123,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// A chain of choices behind a table.
+    /// Compiles a chain of choices behind a jump table.
     fn chain(&mut self, index: ExpressionIndex, first: ExpressionIndex, out: Register) -> Compiled<()> {
         let (arms, otherwise, _) = chain(self.node, index, usize::MAX);
         let mut table = self.begin_table(Some(first))?;
@@ -144,7 +144,7 @@ impl<'a> Compiler<'a> {
         self.land_all(to_end)
     }
 
-    /// The table of a chain that begins with this test, if it has one.
+    /// Starts the table of a chain that begins with this test, if it has one.
     pub(super) fn begin_table(&mut self, first: Option<ExpressionIndex>) -> Compiled<Option<Table<'a>>> {
         let facts = self.facts.filter(|_| self.loop_top == 0);
         let Some(switch) = facts
@@ -173,7 +173,7 @@ impl<'a> Compiler<'a> {
         }))
     }
 
-    /// The test of the next arm begins here.
+    /// Records the start of the next arm's test.
     pub(super) fn begin_arm(&mut self, table: &mut Option<Table<'_>>) -> Compiled<()> {
         if let Some(table) = table {
             self.landed = self.here()?;
@@ -182,7 +182,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// The test of this arm has held.
+    /// Records the start of an arm after its test.
     pub(super) fn mark_arm_decided(&mut self, table: &mut Option<Table<'_>>) -> Compiled<()> {
         if let Some(table) = table {
             self.landed = self.here()?;
@@ -191,7 +191,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// What is done where no test holds begins here.
+    /// Records the start of the default arm and fills the table.
     pub(super) fn end_table(&mut self, table: Option<Table<'_>>) -> Compiled<()> {
         let Some(mut table) = table else {
             return Ok(());
@@ -208,7 +208,7 @@ impl<'a> Compiler<'a> {
                 &table.tests
             };
             let to = *from.get(case.arm).ok_or(MISSING)?;
-            // The span of a table is small.
+            // The optimizer bounds the span of a table.
             let at = case
                 .value
                 .checked_sub(least)

@@ -1,4 +1,4 @@
-//! Notes of the points that a run passes, and of what is read on the way; in the pathed form only.
+//! Notes of passed points and of values read, for the pathed form.
 
 use vesper_ir::flow::{Handler, Loop};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
@@ -17,7 +17,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Registers for the words of the path.
+    /// Reserves registers for the words of the path.
     pub(super) fn reserve_path(&mut self) -> Compiled<()> {
         let Some(points) = self.points() else {
             return Ok(());
@@ -41,7 +41,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The point at which a condition was this.
+    /// Returns the point of a condition with this outcome.
     fn side_point(&self, condition: ExpressionIndex, outcome: bool) -> Compiled<Option<u32>> {
         let Some(points) = self.points() else {
             return Ok(None);
@@ -50,13 +50,13 @@ impl<'a> Compiler<'a> {
         Ok(Some(was_false + u32::from(outcome)))
     }
 
-    /// A condition was this; what follows is run only then, until `leave` is given what this gives.
+    /// Notes the outcome of a condition and enters the region that runs only then. Returns the argument for `leave`.
     pub(super) fn enter_side(&mut self, condition: ExpressionIndex, outcome: bool) -> Compiled<usize> {
         self.note_side(condition, outcome)?;
         self.enter_sides(condition, &[outcome])
     }
 
-    /// Notes that a condition was this.
+    /// Notes the outcome of a condition.
     pub(super) fn note_side(&mut self, condition: ExpressionIndex, outcome: bool) -> Compiled<()> {
         if let Some(point) = self.side_point(condition, outcome)? {
             self.note(point);
@@ -64,7 +64,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// What follows is run where the condition was one of these.
+    /// Enters a region that runs if the condition had one of these outcomes.
     pub(super) fn enter_sides(&mut self, condition: ExpressionIndex, outcomes: &[bool]) -> Compiled<usize> {
         let mut any_of = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
@@ -73,7 +73,7 @@ impl<'a> Compiler<'a> {
         Ok(self.enter(any_of))
     }
 
-    /// What follows is run where it is come to in one of these ways.
+    /// Enters a region that runs if one of these conditions holds.
     pub(super) fn enter(&mut self, any_of: Vec<EntryCondition>) -> usize {
         match &mut self.code.path {
             Some(path) => path.reads.enter(any_of),
@@ -81,7 +81,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// What follows is run in the rounds of a loop with this first point.
+    /// Enters a region that runs in the rounds of the loop with this first point.
     pub(super) fn enter_round(&mut self, first: Option<u32>) -> usize {
         match (&mut self.code.path, first) {
             (Some(path), Some(first)) => path.reads.enter_round(first),
@@ -89,19 +89,19 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// What follows is run as what came before `enter` was.
+    /// Returns to the region before `enter`.
     pub(super) fn leave(&mut self, outer: usize) {
         if let Some(path) = &mut self.code.path {
             path.reads.leave(outer);
         }
     }
 
-    /// Where what is compiled now is run.
+    /// Returns the current region.
     pub(super) fn region(&self) -> usize {
         self.code.path.as_ref().map_or(0, |path| path.reads.current())
     }
 
-    /// Remembers that an expression of this kind is read here, if it is from outside.
+    /// Records a read of an input or of `now`.
     pub(super) fn read(&mut self, kind: &ExpressionKind) -> Compiled<()> {
         let source = match kind {
             ExpressionKind::Input(input) => Source::Input(place(*input)?),
@@ -119,7 +119,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The postconditions are what was compiled since `start`.
+    /// Records the instructions since `start` as postconditions.
     pub(super) fn record_postconditions(&mut self, start: usize) {
         let end = self.code.instructions.len();
         if let Some(path) = &mut self.code.path {
@@ -127,7 +127,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// A handler begins.
+    /// Notes a handler and enters its region.
     pub(super) fn enter_handler(&mut self, handler: &Handler) -> Compiled<usize> {
         let Some(points) = self.points() else {
             return Ok(0);
@@ -137,12 +137,12 @@ impl<'a> Compiler<'a> {
         Ok(self.enter(vec![EntryCondition::Point(point)]))
     }
 
-    /// What follows comes behind these handlers, where they ran: each with where its end is, if it goes on here.
+    /// Enters the region after these handlers, each given with the end of its region if it continues here.
     pub(super) fn continue_after_handlers(&mut self, handlers: &[(&Handler, Option<usize>)]) -> Compiled<()> {
         let Some(points) = self.points() else {
             return Ok(());
         };
-        // In a loop, what follows may have been run in an earlier round.
+        // In a loop the code may have run in an earlier round.
         if !self.rounds.is_empty() || handlers.is_empty() {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// What follows comes behind a loop that has ended, or behind one of these pieces of code.
+    /// Enters the region after a loop that has ended, or after one of these regions.
     pub(super) fn continue_after_loop(&mut self, first: Option<u32>, ends: Vec<usize>) {
         if let Some(first) = first {
             let classes = (first..first + 3).map(EntryCondition::Point);
@@ -168,19 +168,19 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// What follows comes behind one of these pieces of code.
+    /// Enters the region after one of these regions.
     pub(super) fn continue_after(&mut self, ends: Vec<usize>) {
         self.enter(ends.into_iter().map(EntryCondition::After).collect());
     }
 
-    /// A called node that uses `now` reads it.
+    /// Records that a called node reads `now`.
     pub(super) fn read_now_of(&mut self, callee: usize) {
         if self.points().is_some_and(|points| points.callee_uses_now(callee)) {
             self.read_source(Source::Now);
         }
     }
 
-    /// The first point of a `for`.
+    /// Returns the first point of a `for`.
     pub(super) fn points_of_comprehension(&self, index: ExpressionIndex) -> Compiled<Option<u32>> {
         match self.points() {
             Some(points) => points.comprehension(index).ok_or(MISSING).map(Some),
@@ -188,7 +188,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The first point of a loop.
+    /// Returns the first point of a loop.
     pub(super) fn points_of_repeated(&self, repeated: &Loop) -> Compiled<Option<u32>> {
         match self.points() {
             Some(points) => points.loop_statement(repeated).ok_or(MISSING).map(Some),
@@ -196,7 +196,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Remembers how many items a loop has before it that was just started.
+    /// Stores the item count of a loop that was just started.
     pub(super) fn count_items(&mut self, slot: LoopSlot) -> Compiled<Option<Register>> {
         if self.points().is_none() {
             return Ok(None);
@@ -206,7 +206,7 @@ impl<'a> Compiler<'a> {
         Ok(Some(out))
     }
 
-    /// The jump back to the head for what a condition that was just computed does not let through.
+    /// Emits the jump back to the head for items that a filter rejects.
     pub(super) fn emit_filter(
         &mut self,
         index: ExpressionIndex,
@@ -224,7 +224,7 @@ impl<'a> Compiler<'a> {
         self.note_side(index, true)
     }
 
-    /// Records for the path that the loop with this head ends here.
+    /// Records the end of the loop with this head.
     pub(super) fn end_loop(&mut self, head: u32) -> Compiled<()> {
         let here = self.here()? as usize;
         if let Some(path) = &mut self.code.path {

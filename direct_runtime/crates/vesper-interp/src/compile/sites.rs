@@ -1,4 +1,4 @@
-//! Requests and calls: where a run stops and what it stops with.
+//! Requests and calls: the sites at which a run is suspended.
 
 use std::sync::Arc;
 

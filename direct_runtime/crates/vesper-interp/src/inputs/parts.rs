@@ -1,4 +1,4 @@
-//! Which parts of its inputs a node reads at all: of a record of which only fields are asked for, those fields.
+//! The parts of inputs that a node can read, for example single fields of a record.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use vesper_ir::flow::{Block, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Type};
 
-/// What is read of a value.
+/// The parts of a value that are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Parts {
-    /// Nothing but that it is there; of a collection, how many items it has.
+    /// Only its presence, or the length of a collection.
     #[default]
     Outside,
     Fields(BTreeMap<u32, Parts>),
-    /// Of every item of an array.
+    /// These parts of every item of an array.
     Items(Box<Parts>),
     Whole,
 }
@@ -35,7 +35,7 @@ impl Parts {
     }
 }
 
-/// What a node reads of each input.
+/// Returns the parts of each input that a node reads.
 pub(crate) fn parts_of_inputs(node: &Node) -> Vec<Parts> {
     let mut users = Users {
         node,
@@ -46,7 +46,7 @@ pub(crate) fn parts_of_inputs(node: &Node) -> Vec<Parts> {
     };
     users.find();
     let mut found = vec![Parts::default(); node.inputs.len()];
-    // From the end: what uses an expression, and what mentions a local that holds it, comes behind it.
+    // Backwards: users of an expression, and mentions of a local bound to it, come later.
     for (place, expression) in node.expressions.iter().enumerate().rev() {
         let Ok(index) = ExpressionIndex::try_from(place) else {
             continue;
@@ -66,13 +66,13 @@ pub(crate) fn parts_of_inputs(node: &Node) -> Vec<Parts> {
 
 struct Users<'a> {
     node: &'a Node,
-    /// The expression that each expression is a part of.
+    /// The parent of each expression.
     of: Vec<Option<ExpressionIndex>>,
-    /// Where each local is mentioned.
+    /// The mentions of each local.
     locals: Vec<Vec<ExpressionIndex>>,
-    /// The local that holds the items of what a statement goes over.
+    /// The item local of each loop statement, by its collection.
     loops: BTreeMap<ExpressionIndex, usize>,
-    /// What is read of each expression, as far as it was looked at.
+    /// The parts read of each expression visited so far.
     read: Vec<Option<Parts>>,
 }
 
@@ -152,10 +152,10 @@ impl Users<'_> {
         }
     }
 
-    /// What is read of the value of an expression.
+    /// Returns the parts that are read of an expression's value.
     fn parts(&self, index: ExpressionIndex) -> Parts {
         let Some(user) = self.of.get(index as usize).copied().flatten() else {
-            // A statement reads all of it, unless it goes through it.
+            // A statement reads the whole value, unless it loops over it.
             return match self.loops.get(&index) {
                 Some(local) => self.items(index, *local),
                 None => Parts::Whole,
@@ -181,7 +181,7 @@ impl Users<'_> {
         }
     }
 
-    /// What is read of an expression that was looked at.
+    /// Returns the parts read of a visited expression.
     fn known(&self, index: ExpressionIndex) -> Parts {
         let known = self.read.get(index as usize).cloned().flatten();
         known.unwrap_or(Parts::Whole)
@@ -195,7 +195,7 @@ impl Users<'_> {
         each.fold(Parts::Outside, Parts::join)
     }
 
-    /// What is read of the items of an array that this local goes through.
+    /// Returns the parts read of an array's items through this local.
     fn items(&self, over: ExpressionIndex, local: usize) -> Parts {
         match self.node.expression(over).map(|over| &over.ty) {
             Some(Type::Array(_)) => Parts::Items(Box::new(self.mentions(local))),

@@ -1,23 +1,23 @@
-//! What is wrong with the inputs, and where. A path is written out only when there is a problem to report.
+//! Problems with inputs and their paths. A path is rendered only when there is a problem.
 
 use vesper_ir::{OwnedKey, Type, base64, time};
 
 use crate::inputs::ProblemKind;
 
-/// Where a value stands in the inputs; each step refers to the one before.
+/// The position of a value in the inputs; each step refers to its parent.
 #[derive(Clone, Copy, Debug)]
 pub enum Path<'a> {
-    /// All the inputs.
+    /// All inputs.
     Whole,
     Input(&'a str),
-    /// A name that no input has, as UTF-8 with lone surrogates in it.
+    /// An undeclared input name, as UTF-8 with lone surrogates.
     UnknownInput(&'a [u8]),
     Field(&'a Path<'a>, &'a str),
     UnknownField(&'a Path<'a>, &'a [u8]),
     Item(&'a Path<'a>, usize),
     /// The value of a map for a key of this type.
     Entry(&'a Path<'a>, &'a OwnedKey, &'a Type),
-    /// A key that does not fit, which has no form.
+    /// A key that does not convert and therefore has no text.
     BadKey(&'a Path<'a>),
 }
 
@@ -68,21 +68,21 @@ impl Path<'_> {
     }
 }
 
-/// A string as canonical JSON writes it.
+/// Writes a string as canonical JSON.
 fn quote(text: &str, out: &mut Vec<u8>) {
     let mut quoted = String::new();
     vesper_ir::json::quote(text, &mut quoted);
     out.extend_from_slice(quoted.as_bytes());
 }
 
-/// One problem, with its path as UTF-8 that may have lone surrogates in it.
+/// One problem, with its path as UTF-8 that may contain lone surrogates.
 #[derive(Clone, Debug)]
 pub struct Problem {
     pub path: Vec<u8>,
     pub kind: ProblemKind,
 }
 
-/// Every problem so far, in order.
+/// All problems, in order of discovery.
 #[derive(Clone, Debug, Default)]
 pub struct Problems(Vec<Problem>);
 
@@ -98,7 +98,7 @@ impl Problems {
         self.0.is_empty()
     }
 
-    /// In the order in which they were found.
+    /// Iterates in order of discovery.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.0.iter()
     }

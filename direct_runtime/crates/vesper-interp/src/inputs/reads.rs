@@ -1,9 +1,9 @@
-//! Which inputs a run has read, as far as its path tells.
+//! The inputs that a run has read, derived from its path.
 //!
-//! The compiler knows for every piece of code under which points it is run, and which inputs it reads there. So what a
-//! run has read follows from its path, from where it ended, and from where failures sent it on: nothing is written
-//! down while it runs. What is left open counts as read: the right operand of an AND whose left one decided, and in a
-//! loop that a failure ended the code behind the failure.
+//! The compiler knows for each region of code under which points it runs and which inputs it reads. The reads of a
+//! run thus follow from its path, its end and the failures it took, and a run records none itself. Undetermined reads
+//! count as read: the right operand of a short-circuited AND, and in a loop that a failure ended, the code after the
+//! failure.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,54 +12,54 @@ use std::sync::{Arc, OnceLock, RwLock, TryLockError, TryLockResult};
 use crate::observe::fingerprint::HashPlan;
 use crate::observe::path::Path;
 
-/// A piece of code that is run where the one around it is, and where all of this holds.
+/// A region of code, run if its parent is run and all of these conditions hold.
 #[derive(Clone, Debug, Default)]
 struct Region {
-    /// INVARIANT: an earlier one, as all that are named here. The first has none.
+    /// INVARIANT: an earlier region, like every region referred to here. The first has no parent.
     around: Option<usize>,
-    /// It was come to in one of these ways, if there are any.
+    /// One of these conditions holds, if there are any.
     any_of: Vec<EntryCondition>,
-    /// Where one of these points was passed, the end of this piece of code was come to; nothing for one without an end.
+    /// For each of these points that was passed, the end of this region was reached; `None` if it has no end.
     after: Vec<(u32, Option<usize>)>,
-    /// This loop, if there is one, had more than no rounds: the number of its first point.
+    /// The first point of a loop that had at least one round.
     round_of: Option<u32>,
 }
 
-/// How a piece of code is come to.
+/// A condition under which a region is entered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EntryCondition {
-    /// By passing a point,
+    /// The point was passed.
     Point(u32),
-    /// or behind another piece of code.
+    /// The end of another region was reached.
     After(usize),
 }
 
-/// Something that is read.
+/// A value from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Input(u32),
-    /// The time of the start.
+    /// The start time.
     Now,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Read {
     region: usize,
-    /// The instruction that reads, or one of the same expression before it.
+    /// The reading instruction, or an earlier one of the same expression.
     at: usize,
     source: Source,
 }
 
-/// What a run has read: each once, in order.
+/// The values that a run has read: each once, in order.
 #[derive(Debug)]
 pub(crate) struct Sources {
     pub(crate) list: Box<[Source]>,
-    /// How they are hashed where they stand in words; nothing where one does not.
+    /// The hash plans for inputs in words; `None` if an input has no form in words.
     hashed: OnceLock<Option<Box<[HashPlan]>>>,
 }
 
 impl Sources {
-    /// How they are hashed where they stand in words: `found` is asked once, and says the same each time.
+    /// Returns the hash plans for inputs in words. Calls `found` once; it must be deterministic.
     #[inline]
     pub(crate) fn hash_plans(
         &self,
@@ -78,35 +78,35 @@ impl From<Vec<Source>> for Sources {
     }
 }
 
-/// How a run ended, as far as it shows what was read.
+/// The end of a run, as far as it determines the reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ending<'a> {
     pub(crate) path: &'a Path,
-    /// The instruction behind the last one.
+    /// One past the last executed instruction.
     pub(crate) at: usize,
-    /// The instructions that failures jumped over: from the first to the one behind.
+    /// The ranges of instructions that failures skipped.
     pub(crate) skipped: &'a [(usize, usize)],
-    /// True where a declared error took the place of the outputs: there are no postconditions then.
+    /// True if a declared error replaced the outputs; postconditions are not evaluated then.
     pub(crate) is_error: bool,
 }
 
-/// What the code of a node reads, and where.
+/// The reads of a node's code.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     regions: Vec<Region>,
     current: usize,
     list: Vec<Read>,
-    /// From the first instruction of a loop to the one behind it.
+    /// The instruction range of each loop.
     loops: Vec<(usize, usize)>,
-    /// The instructions of postconditions, likewise.
+    /// The instruction range of the postconditions.
     postconditions: (usize, usize),
     known: EndingCache,
 }
 
-/// What was found for endings: most runs of a node end in one of a few ways.
+/// The reads by ending. Most runs of a node end in one of a few ways.
 #[derive(Debug)]
 struct EndingCache {
-    /// The first of those that share a place, which stay there: nobody waits to visit at them, nor holds on to them.
+    /// The first ending of each hash place. It is never replaced, so readers need no lock.
     first: Box<[OnceLock<Box<KnownEnding>>]>,
     all: RwLock<HashMap<u64, Vec<KnownEnding>, BuildHasherDefault<PathHasher>>>,
 }
@@ -120,7 +120,7 @@ impl Default for EndingCache {
     }
 }
 
-/// For words of paths, which nobody aims: every run that is compared looks one up.
+/// A fast hasher for path words, which no attacker chooses. Every compared run looks one up.
 #[derive(Default)]
 struct PathHasher(u64);
 
@@ -151,15 +151,15 @@ struct KnownEnding {
     sources: Arc<Sources>,
 }
 
-/// Bits of the place of one that is looked for first.
+/// The bits of the hash place.
 const PLACES: u32 = 6;
-/// No more endings are remembered: a node may have very many.
+/// The maximum endings in the map, because a node may have very many.
 const MAX_KNOWN: usize = 1_024;
-/// Nor more with the same first word.
+/// The maximum endings with the same first path word.
 const MAX_SAME: usize = 8;
 
 impl Ending<'_> {
-    /// Under what it is remembered: the paths that most differ in.
+    /// Returns the map key: the first path word, in which most paths differ.
     #[inline]
     fn first_word(&self) -> u64 {
         self.path.words().first().copied().unwrap_or_default()
@@ -182,7 +182,7 @@ impl Reads {
         }
     }
 
-    /// What follows is run where it is come to in one of these ways. Gives what `leave` needs.
+    /// Enters a region that runs if one of these conditions holds. Returns the argument for `leave`.
     pub(crate) fn enter(&mut self, any_of: Vec<EntryCondition>) -> usize {
         self.begin(Region {
             any_of,
@@ -190,7 +190,7 @@ impl Reads {
         })
     }
 
-    /// What follows is run in a round of the loop with this first point.
+    /// Enters a region that runs in a round of the loop with this first point.
     pub(crate) fn enter_round(&mut self, of: u32) -> usize {
         self.begin(Region {
             round_of: Some(of),
@@ -198,7 +198,7 @@ impl Reads {
         })
     }
 
-    /// What follows, until the piece of code around it ends, comes behind these handlers where they ran.
+    /// Enters a region after these handlers, up to the end of the enclosing region.
     pub(crate) fn continue_after(&mut self, handlers: Vec<(u32, Option<usize>)>) {
         self.begin(Region {
             after: handlers,
@@ -238,7 +238,7 @@ impl Reads {
         self.postconditions = (start, end);
     }
 
-    /// Shows what a run that ended so has read.
+    /// Passes the reads of a run with this ending to `visit`.
     #[inline]
     pub(crate) fn of<T>(&self, ending: Ending<'_>, visit: impl FnOnce(&Sources) -> T) -> T {
         let place = ending.first_word().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES);
@@ -252,8 +252,8 @@ impl Reads {
         }
     }
 
-    /// The same from among all that are known, which it is of from now on. Nobody waits for the lock: in the child of a
-    /// fork, who held it may be gone. It is found again then.
+    /// Finds the ending in the cache or adds it. Does not wait for the lock, because in a forked child its owner may
+    /// not exist; the reads are then computed again.
     #[cold]
     fn find_cached(&self, ending: &Ending<'_>, first: &OnceLock<Box<KnownEnding>>) -> Arc<Sources> {
         if let Some(known) = lock_if_free(self.known.all.try_read()) {
@@ -270,7 +270,7 @@ impl Reads {
             sources: Arc::new(self.find_sources(ending).into()),
         };
         let sources = Arc::clone(&found.sources);
-        // Where another has the place it is among all of them.
+        // If the place is taken, the ending goes to the map.
         let Err(found) = first.set(Box::new(found)) else {
             return sources;
         };
@@ -278,7 +278,7 @@ impl Reads {
             && known.len() < MAX_KNOWN
         {
             let same_word = known.entry(ending.first_word()).or_default();
-            // Two threads may have found the same at a time.
+            // Another thread may have added the same ending.
             if same_word.len() < MAX_SAME && !same_word.iter().any(|found| ending.is(found)) {
                 same_word.push(*found);
             }
@@ -292,7 +292,7 @@ impl Reads {
             let holds = region.is_run(ending.path, &is_run);
             is_run.push(holds);
         }
-        // Code goes forward but for loops: behind where it stopped, nothing was run.
+        // Code runs forward except for loops, so nothing after the end was executed.
         let end = match ending.at.checked_sub(1) {
             Some(last) => self.end_of_loops(last),
             None => 0,
@@ -310,7 +310,7 @@ impl Reads {
         found
     }
 
-    /// The instruction behind the outermost loop around this one; without a loop, behind the instruction.
+    /// Returns one past the outermost loop around this instruction, or one past the instruction itself.
     pub(crate) fn end_of_loops(&self, at: usize) -> usize {
         let around = self
             .loops
@@ -320,7 +320,7 @@ impl Reads {
     }
 }
 
-/// What a lock holds that nobody has.
+/// Returns the guard of a lock that was free.
 fn lock_if_free<T>(tried: TryLockResult<T>) -> Option<T> {
     match tried {
         Ok(held) => Some(held),
@@ -330,14 +330,14 @@ fn lock_if_free<T>(tried: TryLockResult<T>) -> Option<T> {
 }
 
 impl Region {
-    /// `earlier` says of the regions before this one whether they were run.
+    /// Returns whether the region was run; `earlier` holds this for all earlier regions.
     fn is_run(&self, path: &Path, earlier: &[bool]) -> bool {
         let was_run = |region: usize| earlier.get(region).copied().unwrap_or(true);
         let is_passed = |way: &EntryCondition| match way {
             EntryCondition::Point(point) => path.has(*point),
             EntryCondition::After(region) => was_run(*region),
         };
-        // A loop that was left by a failure or a return has no class, and is taken to have had rounds.
+        // A loop left by a failure or return has no class and counts as having rounds.
         let had_rounds = self
             .round_of
             .is_none_or(|first| path.has(first + 1) || path.has(first + 2) || !path.has(first));
@@ -355,11 +355,11 @@ impl Region {
 mod tests {
     use super::*;
 
-    /// In the child of a fork: the thread that held the lock is not there.
+    /// As in a forked child, in which the owner of the lock does not exist.
     #[test]
     fn nobody_waits_for_a_lock_that_is_never_let_go_of() {
         let reads = Reads::default();
-        // Another ending has the place, so that this one is looked for among all.
+        // Another ending has the place, so this one goes to the map.
         let path = Path::default();
         let [first, other] = [0, 1].map(|at| Ending {
             path: &path,

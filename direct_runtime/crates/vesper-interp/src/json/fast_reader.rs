@@ -1,8 +1,7 @@
-//! JSON text straight to the inputs of a run, for texts as most callers write them: every key declared and spelled
-//! without escapes, numbers of moderate length, no type that needs a second look.
+//! The fast reader: JSON text of usual form directly to the inputs of a run.
 //!
-//! Nothing is refused here. Where anything is otherwise this gives up, and `read` begins again: it knows all the rules,
-//! and finds every problem.
+//! It accepts declared keys without escapes, numbers of moderate length and types of simple form. It rejects nothing:
+//! on anything else it gives up, and `reader` starts again, which implements all rules and finds every problem.
 
 use std::sync::Arc;
 
@@ -13,13 +12,13 @@ use vesper_ir::{Decimal, Member, RecordType, Type, Value};
 use super::reader::number;
 use crate::inputs::{Given, convert, is_too_long};
 
-/// As many digits fit 64 bits, whatever they are.
+/// The maximum digits that always fit 64 bits.
 const MAX_DIGITS: usize = 18;
-/// As many names have a bit each.
+/// The maximum names, because a 64-bit mask records which were given.
 const MAX_NAMES: usize = 64;
 const MAX_SCANNED_MEMBERS: usize = 8;
 
-/// Writes the inputs that a text gives into their places, which hold nothing yet; nothing where it gives up.
+/// Writes the inputs of a text to their empty places, or returns `None` to give up.
 pub(super) fn inputs(declared: &[Input], text: &[u8], places: &mut [Value]) -> Option<()> {
     let mut reader = Reader { text, at: 0 };
     reader.skip_white_space();
@@ -46,7 +45,7 @@ pub(super) struct Reader<'a> {
     pub(super) at: usize,
 }
 
-/// A number as it is spelled.
+/// A number with its spelled scale.
 #[derive(Clone, Copy)]
 pub(super) struct SpelledNumber {
     pub(super) coefficient: i64,
@@ -76,7 +75,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes this text if it comes next.
+    /// Takes a literal text if it comes next.
     #[inline]
     pub(super) fn word(&mut self, word: &[u8]) -> Option<()> {
         if !self.text.get(self.at..)?.starts_with(word) {
@@ -86,7 +85,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// What is between quotes, where nothing in it is escaped or may not be there. It may be no UTF-8.
+    /// Takes a string without escapes and control characters. It may be invalid UTF-8.
     #[inline]
     pub(super) fn take_quoted(&mut self) -> Option<&'a [u8]> {
         self.take(b'"')?;
@@ -106,7 +105,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.take_quoted()?).ok()
     }
 
-    /// The place of the name that comes next, which is mostly the next one in declared order.
+    /// Takes a name and returns its index, which usually is the next in declared order.
     #[inline]
     fn name<'d>(
         &mut self,
@@ -116,7 +115,7 @@ impl<'a> Reader<'a> {
     ) -> Option<usize> {
         if let Some((name, _)) = declared(next) {
             let end = self.at + 1 + name.len();
-            // No name has a quote in it.
+            // Names contain no quotes.
             if self.text.get(self.at + 1..end) == Some(name.as_bytes())
                 && self.peek() == Some(b'"')
                 && self.text.get(end) == Some(&b'"')
@@ -129,7 +128,7 @@ impl<'a> Reader<'a> {
         (0..count).find(|place| declared(*place).is_some_and(|(name, _)| name.as_bytes() == key))
     }
 
-    /// Writes the entries of an object into the places of their names, and says which were given, bit by bit.
+    /// Reads the entries of an object to the places of their names. Returns a mask of the names given.
     #[inline]
     fn object<'d>(
         &mut self,
@@ -172,7 +171,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes as deep as the type does, which is limited.
+    /// Reads a value. The recursion is bounded by the depth of the type.
     fn value(&mut self, ty: &Type, out: &mut Value) -> Option<()> {
         match ty {
             Type::Decimal => {
@@ -208,7 +207,7 @@ impl<'a> Reader<'a> {
             Type::Enum(of) => {
                 let name = self.take_quoted()?;
                 let member = match of.members() {
-                    // To look at a few is quicker than to search.
+                    // A linear scan beats a search for few members.
                     few if few.len() <= MAX_SCANNED_MEMBERS => {
                         let place = few.iter().position(|member| member.as_bytes() == name)?;
                         Member(u32::try_from(place).ok()?)
@@ -270,7 +269,7 @@ impl<'a> Reader<'a> {
         let places = Arc::get_mut(&mut values)?;
         let name = |place: usize| fields.get(place).map(|field| (&*field.name, &field.ty));
         let given = self.object(fields.len(), name, places)?;
-        // One that is not given is null, if it may be.
+        // An absent optional field is null.
         let mut absent = fields
             .iter()
             .enumerate()
@@ -280,8 +279,8 @@ impl<'a> Reader<'a> {
             .then_some(values)
     }
 
-    /// What is spelled next that is a JSON number without an exponent, in one go; nothing for others, and for long
-    /// ones. What stands behind it is looked at by who goes on.
+    /// Takes a number without an exponent in one pass, or returns `None` for other or long ones. The caller checks
+    /// the text after it.
     #[inline]
     pub(super) fn digits(&mut self) -> Option<SpelledNumber> {
         let is_negative = self.take(b'-').is_some();
@@ -290,7 +289,7 @@ impl<'a> Reader<'a> {
         for byte in rest {
             let digit = byte.wrapping_sub(b'0');
             if digit < 10 {
-                // More digits than fit are refused below.
+                // The length check below rejects an overflow.
                 magnitude = magnitude.wrapping_mul(10).wrapping_add(i64::from(digit));
             } else if *byte == b'.' && point.is_none() {
                 point = Some(length);
@@ -301,7 +300,7 @@ impl<'a> Reader<'a> {
         }
         let whole = point.unwrap_or(length);
         let scale = point.map_or(0, |point| length - point - 1);
-        // As in `spelled`.
+        // The same rules as in `parse_number`.
         if whole == 0
             || whole + scale > MAX_DIGITS
             || (point.is_some() && scale == 0)
@@ -317,7 +316,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The text of a number, and what it spells.
+    /// Takes the text of a number and its value.
     #[inline]
     pub(super) fn number(&mut self) -> Option<(&'a [u8], SpelledNumber)> {
         let rest = self.text.get(self.at..)?;
@@ -331,14 +330,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a text spells that is a JSON number without an exponent; nothing for other texts, and for long ones.
+/// Parses a number without an exponent, or returns `None` for other or long texts.
 #[inline]
 fn parse_number(text: &[u8]) -> Option<SpelledNumber> {
     let (is_negative, digits) = match text.split_first()? {
         (b'-', digits) => (true, digits),
         _ => (false, text),
     };
-    // One of these is the point.
+    // One of them may be the point.
     if digits.len() > MAX_DIGITS + 1 {
         return None;
     }
@@ -346,7 +345,7 @@ fn parse_number(text: &[u8]) -> Option<SpelledNumber> {
     let mut point = None;
     for (place, byte) in digits.iter().enumerate() {
         match byte {
-            // Nineteen digits may be too many.
+            // Nineteen digits may overflow.
             b'0'..=b'9' => {
                 magnitude = magnitude
                     .checked_mul(10)?
@@ -358,7 +357,7 @@ fn parse_number(text: &[u8]) -> Option<SpelledNumber> {
     }
     let whole = point.unwrap_or(digits.len());
     let scale = point.map_or(0, |point| digits.len() - point - 1);
-    // Digits on both sides of the point, and no zero in front of others.
+    // Digits on both sides of the point, and no leading zero.
     if whole == 0 || (point.is_some() && scale == 0) || (whole > 1 && digits.first() == Some(&b'0')) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! JSON text to values, with every problem in it: the rules of docs/spec/values.md for JSON.
+//! The general reader: JSON text to values, with every problem (docs/spec/values.md).
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RecordType, RoundingMode,
 use crate::inputs::problems::{Path, Problems};
 use crate::inputs::{Given, ProblemKind, convert, is_too_long};
 
-/// A JSON value as it was spelled.
+/// A parsed JSON value with its spelling.
 pub(super) enum Spelled {
     Null,
     Boolean(bool),
     Number(Number),
     Text(Arc<str>),
     Array(Vec<Spelled>),
-    /// In the order given, each key once.
+    /// In the given order; keys are unique.
     Object(Vec<(Arc<str>, Spelled)>),
 }
 
-/// What the text of a number says.
+/// A number and its spelling.
 pub(super) struct Number {
     value: Decimal,
-    /// Whether it has neither a fraction nor an exponent: only such a number is an integer.
+    /// True if it has neither a fraction nor an exponent, as an integer must.
     is_whole: bool,
-    /// Whether a minus stands in front, which the value of a zero does not tell.
+    /// True if it starts with a minus, which the value of a zero does not show.
     has_minus: bool,
 }
 
@@ -65,13 +65,13 @@ impl Build for Spelled {
 }
 
 impl Spelled {
-    /// The value of a key; there are as few to look for as inputs or fields are declared.
+    /// Finds the value of a key by a linear scan, because few are declared.
     pub(super) fn find<'a>(entries: &'a [(Arc<str>, Self)], key: &str) -> Option<&'a Self> {
         let mut entries = entries.iter();
         entries.find(|(own, _)| &**own == key).map(|(_, value)| value)
     }
 
-    /// The keys that are not declared, in code-point order.
+    /// Returns the undeclared keys in code-point order.
     pub(super) fn unknown(entries: &[(Arc<str>, Self)], is_declared: impl Fn(&str) -> bool) -> Vec<&str> {
         let keys = entries.iter().map(|(key, _)| key.as_ref());
         let mut unknown: Vec<&str> = keys.filter(|key| !is_declared(key)).collect();
@@ -79,7 +79,7 @@ impl Spelled {
         unknown
     }
 
-    /// As a JSON value; nothing where a string is too long.
+    /// Converts to a JSON value, or returns `None` if a string is too long.
     fn to_json(&self) -> Option<Json> {
         Some(match self {
             Self::Null => Json::Null,
@@ -101,7 +101,7 @@ fn short(text: &Arc<str>) -> Option<Arc<str>> {
     (!is_too_long(text)).then(|| Arc::clone(text))
 }
 
-/// The conversion of one call's inputs.
+/// The conversion of the inputs of one call.
 #[derive(Default)]
 pub(super) struct InputReader {
     problems: Problems,
@@ -113,7 +113,7 @@ impl InputReader {
         None
     }
 
-    /// The one problem with inputs that are none.
+    /// Returns a single problem for a text that is no object of inputs.
     pub(super) fn reject(mut self, kind: ProblemKind) -> Problems {
         self.problems.add(&Path::Whole, kind);
         self.problems
@@ -127,7 +127,7 @@ impl InputReader {
         }
     }
 
-    /// The value of an input or a field, which may not be given.
+    /// Reads an input or field that may be absent.
     pub(super) fn read_given(
         &mut self,
         ty: &Type,
@@ -143,7 +143,7 @@ impl InputReader {
         }
     }
 
-    /// Goes as deep as the type does, which is limited.
+    /// Converts a value. The recursion is bounded by the depth of the type.
     fn value(&mut self, ty: &Type, spelled: &Spelled, path: &Path<'_>) -> Option<Value> {
         match (ty, spelled) {
             (Type::Optional(_), Spelled::Null) => Some(Value::Null),
@@ -185,7 +185,7 @@ impl InputReader {
         }
     }
 
-    /// An object; where keys are neither strings nor members of an enum, an array of pairs too.
+    /// Converts a map from an object, or from an array of pairs if keys are neither strings nor enum members.
     fn map(&mut self, of: &MapType, spelled: &Spelled, path: &Path<'_>) -> Option<Value> {
         let has_names = matches!(of.key, Type::Text | Type::Enum(_));
         let given: Option<Vec<(Result<Value, ProblemKind>, &Spelled)>> = match spelled {
@@ -256,7 +256,7 @@ impl InputReader {
     }
 }
 
-/// The key and the value of a pair; nothing where it is none.
+/// Returns key and value of a pair, or `None` if it is no pair.
 fn pair_of<'a>(of: &Type, pair: &'a Spelled) -> Option<(Result<Value, ProblemKind>, &'a Spelled)> {
     let Spelled::Array(pair) = pair else {
         return None;
@@ -270,16 +270,16 @@ fn pair_of<'a>(of: &Type, pair: &'a Spelled) -> Option<(Result<Value, ProblemKin
     }
 }
 
-/// The value of a type without parts that a number of this text is.
+/// Converts a number text to a scalar type.
 pub(super) fn number(ty: &Type, text: &str) -> Option<Value> {
     scalar(ty, &Spelled::number(text)?).ok()
 }
 
 fn scalar(ty: &Type, spelled: &Spelled) -> Result<Value, ProblemKind> {
     match (ty, spelled) {
-        // SEMANTICS: a number for a decimal is what its text spells, scale included.
+        // SEMANTICS: a decimal keeps the spelled scale.
         (Type::Decimal, Spelled::Number(number)) => Ok(Value::Decimal(number.value.clone())),
-        // SEMANTICS: a float has a negative zero, which a decimal has not: the sign is that of the text.
+        // SEMANTICS: a float has a negative zero and a decimal has none, so the sign is taken from the text.
         (Type::Float, Spelled::Number(number)) => Some(number.value.to_float().abs())
             .map(|size| {
                 let is_negative = number.has_minus;

@@ -1,8 +1,8 @@
-//! JSON text straight into the words of a run without a frame, and what it returns straight out of them into text.
+//! JSON text directly to and from the words of a frameless run.
 //!
-//! As in `straight` nothing is refused here: where a text is not as max callers write it this gives up, and who called
-//! begins again in the ordinary way. What does not change from one text to the next is spelled out once: names with
-//! their quotes, members of enums, all that stands between two outputs.
+//! Like `fast_reader` it rejects nothing: on an unusual text it gives up, and the caller starts again with the
+//! general reader. Constant spellings are prepared once: quoted names, enum members, and the text between two
+//! outputs.
 
 use vesper_ir::json::quote;
 use vesper_ir::limits::ITEMS;
@@ -15,23 +15,23 @@ use super::writer::{canonical, order_of_outputs, plain};
 use crate::inputs::{Given as GivenText, convert, is_too_long};
 use crate::tier::words::{Form, Given, Row, Shape, Word, Words};
 
-/// How the inputs and outputs of a node that is run without a frame stand in JSON.
+/// The JSON spelling of a node's inputs and outputs, for frameless runs.
 #[derive(Debug)]
 pub struct Worded {
     inputs: Vec<Key>,
-    /// What is put for an input that is not given.
+    /// The values of absent inputs.
     defaults: Vec<Option<Value>>,
-    /// In the order of their names.
+    /// In name order.
     outputs: Vec<Output>,
-    /// What stands behind the last output.
+    /// The text after the last output.
     end: &'static [u8],
 }
 
-/// A name, and what stands under it.
+/// A key and the layout of its value.
 #[derive(Debug)]
 struct Key {
     name: Box<str>,
-    /// With its quotes and the colon, as it is mostly written.
+    /// With quotes and colon, as usually spelled.
     spelled: Box<[u8]>,
     ty: Type,
     of: KeyContent,
@@ -47,9 +47,9 @@ enum KeyContent {
 struct Output {
     place: usize,
     ty: Type,
-    /// All that stands between the output before and this one, with its name.
+    /// The text from the previous output to this one, including its name.
     before: Box<[u8]>,
-    /// With their quotes.
+    /// With quotes.
     members: Vec<Box<[u8]>>,
 }
 
@@ -78,7 +78,7 @@ impl Key {
     }
 }
 
-/// The inputs of a run, or a row of an array of records.
+/// The inputs of a run, or one row of an array of records.
 trait Sink<'a> {
     fn put(&mut self, place: usize, word: Word<'a>) -> bool;
 }
@@ -135,8 +135,8 @@ impl Worded {
         }
     }
 
-    /// Writes the inputs that a text gives into words; how many rows the longest array has, of at max so many, or
-    /// nothing where it gives up.
+    /// Reads the inputs of a text to words. Returns the longest array length, at most `max_rows`, or `None` to give
+    /// up.
     pub fn read<'a>(&'a self, text: &'a [u8], words: &mut Words<'a>, max_rows: usize) -> Option<usize> {
         let mut reader = Reader { text, at: 0 };
         let mut longest = 0;
@@ -161,7 +161,7 @@ impl Worded {
         Some(longest)
     }
 
-    /// Writes what a run returned behind what is there; nothing where an output is no value.
+    /// Appends the outputs of a run, or returns `None` if one is no value.
     pub fn write(&self, words: &Words<'_>, out: &mut Vec<u8>) -> Option<()> {
         for output in &self.outputs {
             out.extend_from_slice(&output.before);
@@ -200,7 +200,7 @@ fn quote_bytes(text: &str) -> Box<[u8]> {
     out.into_bytes().into()
 }
 
-/// What few nodes return.
+/// Writes an output of a rare type.
 #[inline(never)]
 fn write_other(ty: &Type, value: &Value, out: &mut Vec<u8>) {
     let mut text = String::new();
@@ -208,7 +208,7 @@ fn write_other(ty: &Type, value: &Value, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Calls `each` for every entry of an object, with the place of its key, and says which were given, bit by bit.
+/// Calls `each` for every entry of an object with the index of its key. Returns a mask of the keys given.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
@@ -219,7 +219,7 @@ fn read_object<'a, 'k>(
     keys: &'k [Key],
     mut each: impl FnMut(&mut Reader<'a>, usize, &'k Key) -> Option<()>,
 ) -> Option<u64> {
-    // `Shape` has no more than that.
+    // `Shape` allows no more.
     debug_assert!(keys.len() <= 64, "each has a bit");
     reader.take(b'{')?;
     reader.skip_white_space();
@@ -230,7 +230,7 @@ fn read_object<'a, 'k>(
     let mut next = 0;
     loop {
         let (place, key) = match keys.get(next) {
-            // Mostly they come in declared order, and without spaces.
+            // Keys usually come in declared order and without spaces.
             Some(key) if reader.word(&key.spelled).is_some() => (next, key),
             _ => read_other_key(reader, keys)?,
         };
@@ -255,7 +255,7 @@ fn read_object<'a, 'k>(
     }
 }
 
-/// A key that is not the next one, or has spaces behind it.
+/// Takes a key that is out of order or followed by spaces.
 #[inline(never)]
 fn read_other_key<'k>(reader: &mut Reader<'_>, keys: &'k [Key]) -> Option<(usize, &'k Key)> {
     let name = reader.take_quoted()?;
@@ -320,7 +320,7 @@ fn read_value<'a>(
     is_put.then_some(())
 }
 
-/// What few nodes take.
+/// Reads an input of a rare type.
 #[inline(never)]
 fn read_rare(reader: &mut Reader<'_>, form: Form, ty: &Type) -> Option<Word<'static>> {
     let value = if form == Form::Float && reader.peek()? != b'"' {
@@ -338,7 +338,7 @@ fn read_rare(reader: &mut Reader<'_>, form: Form, ty: &Type) -> Option<Word<'sta
     }
 }
 
-/// Writes an array of records into the rows of an input, and says how many there are.
+/// Reads an array of records to the rows of an input. Returns their number.
 #[inline(never)]
 fn read_rows<'a>(
     reader: &mut Reader<'a>,
@@ -378,14 +378,14 @@ fn read_rows<'a>(
     None
 }
 
-/// Two digits at a time.
+/// The texts of all two-digit numbers.
 const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
 2021222324252627282930313233343536373839\
 4041424344454647484950515253545556575859\
 6061626364656667686970717273747576777879\
 8081828384858687888990919293949596979899";
 
-/// Powers of ten that 64 bits hold.
+/// The powers of ten that fit 64 bits.
 #[rustfmt::skip]
 const TENS: [u64; 20] = [
     1, 10, 100, 1_000, 10_000, 100_000, 1_000_000,
@@ -394,7 +394,7 @@ const TENS: [u64; 20] = [
     10_000_000_000_000_000, 100_000_000_000_000_000, 1_000_000_000_000_000_000, 10_000_000_000_000_000_000,
 ];
 
-/// Plain notation with so many digits after the point, as `plain` writes it.
+/// Writes plain notation with this scale, equal to `plain`.
 #[inline]
 fn write_decimal(coefficient: i64, scale: u16, out: &mut Vec<u8>) {
     let Some(unit) = TENS.get(usize::from(scale)) else {
@@ -403,7 +403,7 @@ fn write_decimal(coefficient: i64, scale: u16, out: &mut Vec<u8>) {
         out.extend_from_slice(text.as_bytes());
         return;
     };
-    // At max twenty digits, or a zero, a point and nineteen; and a sign.
+    // At most twenty digits, or a zero, a point and nineteen digits, and a sign.
     let mut room = [0; 24];
     let magnitude = coefficient.unsigned_abs();
     let mut at = room.len();
@@ -429,7 +429,7 @@ fn write_decimal(coefficient: i64, scale: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(room.get(at..).unwrap_or_default());
 }
 
-/// Writes a number before a place, with at least so many digits; where it begins.
+/// Writes a number to end at `end`, with at least `least` digits. Returns its start.
 #[inline]
 fn write_digits(mut rest: u64, least: usize, room: &mut [u8; 24], end: usize) -> usize {
     let mut at = end;
@@ -441,7 +441,7 @@ fn write_digits(mut rest: u64, least: usize, room: &mut [u8; 24], end: usize) ->
             place.copy_from_slice(pair);
         }
     }
-    // One that is left over, zeros up to the least number, or the zero that is the whole number.
+    // The remaining digit, leading zeros up to `least`, or the zero of an empty number.
     while rest > 0 || end - at < least {
         at -= 1;
         if let Some(place) = room.get_mut(at) {

@@ -1,4 +1,4 @@
-//! Outcomes as canonical JSON: one spelling for each.
+//! The writer of outcomes as canonical JSON, which has one spelling for each.
 
 use std::fmt::Write as _;
 
@@ -9,9 +9,9 @@ use super::fault;
 use crate::inputs::problems::Problems;
 use crate::{Mention, Outcome};
 
-/// What most answers have room in.
+/// The initial capacity, enough for most outcomes.
 const OUTCOME_CAPACITY: usize = 256;
-/// Decimals of more places are written by `Decimal`.
+/// The maximum scale written here; `Decimal` writes larger ones.
 const MAX_SHORT_SCALE: usize = 18;
 
 pub(super) struct OutcomeWriter<'a> {
@@ -27,7 +27,7 @@ pub(super) fn bad_input(problems: &Problems) -> String {
 fn write_failed(code: &str, at: Option<u32>, problems: &Problems, out: &mut String) {
     out.push_str("{\"at\":");
     match at {
-        // OutcomeWriter to a string cannot fail.
+        // Writing to a string cannot fail.
         Some(at) => drop(write!(out, "{at}")),
         None => out.push_str("null"),
     }
@@ -38,14 +38,14 @@ fn write_failed(code: &str, at: Option<u32>, problems: &Problems, out: &mut Stri
         out.push_str(if place > 0 { ",{\"kind\":" } else { "{\"kind\":" });
         quote(problem.kind.name(), out);
         out.push_str(",\"path\":");
-        // What comes from JSON text has no lone surrogates.
+        // Paths from JSON text contain no lone surrogates.
         quote(&String::from_utf8_lossy(&problem.path), out);
         out.push('}');
     }
     out.push_str("]}");
 }
 
-/// The places of the outputs of a node in code-point order of their names.
+/// Returns the indices of the outputs in code-point order of their names.
 pub(crate) fn order_of_outputs(node: &Node) -> Box<[usize]> {
     let mut places: Vec<usize> = (0..node.outputs.len()).collect();
     places.sort_by_key(|place| node.outputs.get(*place).map(|output| &*output.name));
@@ -53,8 +53,8 @@ pub(crate) fn order_of_outputs(node: &Node) -> Box<[usize]> {
 }
 
 impl OutcomeWriter<'_> {
-    /// The outcome of a node that returned these, by their places in declared order; `order` is that of their names.
-    /// Nothing where one is not there.
+    /// Returns the outcome of a node that returned these values; `order` sorts the outputs by name. Returns `None` if
+    /// a value is missing.
     pub(super) fn write_returned<'v>(
         &self,
         order: &[usize],
@@ -67,7 +67,7 @@ impl OutcomeWriter<'_> {
             let output = self.node.outputs.get(*place)?;
             out.push_str(before);
             before = ",\"";
-            // A name has nothing in it that is escaped.
+            // Names need no escapes.
             out.push_str(&output.name);
             out.push_str("\":");
             canonical(&output.ty, value(*place)?, &mut out);
@@ -154,7 +154,7 @@ impl OutcomeWriter<'_> {
     }
 }
 
-/// An object, its keys in code-point order.
+/// Writes an object with keys in code-point order.
 fn fields<'a>(entries: impl Iterator<Item = ((&'a str, &'a Type), &'a Value)>, out: &mut String) {
     let mut entries: Vec<_> = entries.collect();
     entries.sort_by_key(|((name, _), _)| *name);
@@ -168,10 +168,10 @@ fn fields<'a>(entries: impl Iterator<Item = ((&'a str, &'a Type), &'a Value)>, o
     out.push('}');
 }
 
-/// The canonical form of a value. Goes as deep as the type does, which is limited.
+/// Writes the canonical form of a value. The recursion is bounded by the depth of the type.
 pub(super) fn canonical(ty: &Type, value: &Value, out: &mut String) {
     match (ty, value) {
-        // Of an optional; or of an output that is not there, where a node ends with an error.
+        // An absent optional, or an output of a node that ends with an error.
         (_, Value::Null) => out.push_str("null"),
         (Type::Optional(of), value) => canonical(of, value, out),
         (_, Value::Boolean(value)) => out.push_str(if *value { "true" } else { "false" }),
@@ -213,7 +213,7 @@ pub(super) fn canonical(ty: &Type, value: &Value, out: &mut String) {
                 };
                 let mut entries: Vec<(String, &Value)> =
                     entries.map(|(key, value)| (named(&key), value)).collect();
-                // Members are in the order of their declaration, objects in that of their keys.
+                // Members are in declared order, but objects sort by key.
                 entries.sort_by(|(left, _), (right, _)| left.cmp(right));
                 fields(
                     entries
@@ -235,12 +235,12 @@ pub(super) fn canonical(ty: &Type, value: &Value, out: &mut String) {
             let names = of.fields().iter().map(|field| (&*field.name, &field.ty));
             fields(names.zip(values.iter()), out);
         }
-        // Ruled out by the verifier; `null` would be a value.
+        // The verifier excludes this; `null` would be a valid value.
         _ => quote("engine fault: a value is not of its type", out),
     }
 }
 
-/// Plain notation with so many digits after the point: what `Decimal` writes, without the machinery of formats.
+/// Writes plain notation with this scale, as `Decimal` does but without the formatting machinery.
 pub(super) fn plain(coefficient: i128, scale: u16, out: &mut String) {
     let Ok(mut rest) = u64::try_from(coefficient.unsigned_abs()) else {
         if let Ok(number) = Decimal::new(coefficient, scale) {
@@ -254,7 +254,7 @@ pub(super) fn plain(coefficient: i128, scale: u16, out: &mut String) {
         }
         return;
     }
-    // From the last digit on: at most twenty of them, or as many as the scale asks for, one more, and a point.
+    // Filled from the last digit: at most twenty digits, or the scale plus one, and a point.
     let mut digits = [b'0'; 2 + MAX_SHORT_SCALE + 20];
     let mut length = 0;
     let mut places = digits.iter_mut().rev();

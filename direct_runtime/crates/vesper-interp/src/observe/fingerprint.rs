@@ -1,4 +1,4 @@
-//! Fingerprints of what a run has read: a keyed hash over a form of values in which no two look alike.
+//! Fingerprints: a keyed hash of the values that a run has read, over an injective encoding.
 
 use vesper_ir::{Decimal, Json, Key, Member, Set, Value};
 
@@ -12,10 +12,10 @@ mod words;
 use siphash::{Piece, Sip};
 pub(crate) use words::HashPlan;
 
-/// The key of fingerprints. Nobody who does not know it can aim at two inputs with the same one.
+/// The key of fingerprints. Without it, collisions cannot be constructed.
 pub type FingerprintKey = [u8; 16];
 
-/// What came back during a run, as far as it is; the inputs are added at the end.
+/// The hash of the completions so far; the inputs are added at the end.
 #[derive(Clone, Debug)]
 pub(crate) struct Fingerprint(Sip);
 
@@ -25,7 +25,7 @@ impl Fingerprint {
         Self(Sip::new(key))
     }
 
-    /// What came of the request with this path.
+    /// Adds the completion of the request with this path.
     pub(crate) fn add_completion(&mut self, path: &str, completion: &Completion) {
         self.tag(b'c');
         self.text(path);
@@ -57,7 +57,7 @@ impl Fingerprint {
         self.value(now, &Parts::Whole);
     }
 
-    /// Of all that was added so far.
+    /// Returns the fingerprint of everything added so far.
     #[inline]
     pub(crate) fn finish(&self) -> u64 {
         self.0.finish()
@@ -67,7 +67,7 @@ impl Fingerprint {
         self.0.bytes(bytes);
     }
 
-    /// So many bytes, at most sixteen: the lowest of a number that is zero above them.
+    /// Adds the lowest `length` bytes, at most sixteen, of a number that is zero above them.
     fn put(&mut self, bytes: u128, length: u64) {
         self.0.put(Piece::new(bytes, length));
     }
@@ -85,7 +85,7 @@ impl Fingerprint {
         self.bytes(text.as_bytes());
     }
 
-    /// A tag and a number.
+    /// Adds a tag and a number.
     fn number(&mut self, tag: u8, number: i64) {
         self.put(u128::from(tag) | u128::from(number.cast_unsigned()) << 8, 9);
     }
@@ -98,7 +98,7 @@ impl Fingerprint {
         self.put(u128::from(b'b') | u128::from(value) << 8, 2);
     }
 
-    /// A tag, a length and so many bytes.
+    /// Adds a tag, a length and the bytes.
     fn put_tagged(&mut self, tag: u8, bytes: &[u8]) {
         self.put(u128::from(tag) | (bytes.len() as u128) << 8, 9);
         self.bytes(bytes);
@@ -117,13 +117,13 @@ impl Fingerprint {
                 self.tag(b'e');
                 self.bytes(&coefficient.to_le_bytes());
             }
-            // Rare, and its text has all its digits.
+            // Rare; the text contains all digits.
             None => self.put_tagged(b'D', value.to_string().as_bytes()),
         }
         self.put(u128::from(scale), 2);
     }
 
-    /// Values nest as deep as their types, which are limited.
+    /// Adds a value. The recursion is bounded by the depth of its type.
     fn value(&mut self, value: &Value, parts: &Parts) {
         match (value, parts) {
             (Value::Null, _) => self.tag(b'0'),
@@ -143,7 +143,7 @@ impl Fingerprint {
                 }
             }
             (_, Parts::Outside) => self.tag(b'1'),
-            // Which fields these are is the same in all runs of a node.
+            // The set of fields read is the same in all runs of a node.
             (Value::Record(fields), Parts::Fields(read)) => {
                 self.tag(b'R');
                 for (place, parts) in read {
@@ -184,7 +184,7 @@ impl Fingerprint {
                     self.value(value, &Parts::Whole);
                 }
             }
-            // No values of the language: no input and no response holds one.
+            // INVARIANT: no input and no completion holds these internal values.
             (Value::Type(_) | Value::Pattern(_), _) => self.tag(b'?'),
         }
     }
@@ -204,7 +204,7 @@ impl Fingerprint {
         }
     }
 
-    /// JSON nests no deeper than the limit on it.
+    /// Adds a JSON value. The recursion is bounded by the limit on nesting.
     fn json(&mut self, value: &Json) {
         match value {
             Json::Null => self.tag(b'0'),
@@ -230,7 +230,7 @@ impl Fingerprint {
     }
 }
 
-/// The fingerprint of inputs that could not be converted: that of what is wrong with them, in order.
+/// Returns the fingerprint of inputs that do not convert: that of their problems, in order.
 pub fn fingerprint_of_problems(key: &FingerprintKey, problems: &Problems) -> u64 {
     let mut fingerprint = Fingerprint::new(key);
     for problem in problems.iter() {

@@ -1,13 +1,12 @@
-//! What a traced run leaves behind: the value of every observed expression, in the order of evaluation.
+//! Marks: the values of observed expressions in a traced run, in order of evaluation.
 //!
-//! Only the traced form of a node has instructions that mark. All the other forms are handed a place for marks as well,
-//! because one interpreter runs them all. What that costs is measured against a build with the feature `blind`, in which
-//! there is no such place (tests/bench/hooks.py).
+//! Only the traced form has `Mark` instructions, but the run loop passes a place for marks to every form. Its cost is
+//! measured against a build with the feature `blind`, which has no such place (tests/bench/hooks.py).
 
 use vesper_ir::Value;
 use vesper_ir::node::ExpressionIndex;
 
-/// Expression `index` had this value.
+/// The value of the expression `index`.
 #[derive(Clone, Debug)]
 pub struct Mark {
     pub index: ExpressionIndex,
@@ -42,7 +41,7 @@ mod storage {
 mod storage {
     use super::Mark;
 
-    /// No marks: this build is there to be measured, and traces nothing.
+    /// No marks: a build for measurements that traces nothing.
     #[derive(Debug, Default)]
     pub(crate) struct Marks(());
 

@@ -1,7 +1,7 @@
-//! Which way a run went: the points that it passed, as a set (docs/spec/migration.md, Paths).
+//! Paths: the set of points that a run passed (docs/spec/migration.md, Paths).
 //!
-//! Points are numbered from the node alone. The compiler puts a note where one is passed; a run collects notes in
-//! registers that hold nothing else.
+//! Points are numbered from the node alone. The compiler emits a note for each point, and a run collects notes in
+//! dedicated registers.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -10,25 +10,25 @@ use vesper_ir::Node;
 use vesper_ir::flow::{Block, Handler, Loop, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
-/// Something that a run may pass.
+/// A point that a run can pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Point {
-    /// The condition at this expression was false, or true.
+    /// The condition at this expression had this outcome.
     Condition {
         expression: ExpressionIndex,
         outcome: bool,
     },
-    /// A loop ended after so many rounds. The expression is the `for`; of a statement, what it goes over, or else its
-    /// `while`.
+    /// A loop ended after this class of rounds. The expression is the `for`, or of a statement its collection or else
+    /// its `while`.
     Loop {
         expression: ExpressionIndex,
         class: LoopClass,
     },
-    /// This handler ran: its place among the handlers of the node, in program order.
+    /// This handler ran, numbered in program order within the node.
     Handler { number: u32 },
 }
 
-/// How many rounds a loop had.
+/// The number of rounds of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoopClass {
     None,
@@ -40,7 +40,7 @@ pub enum LoopClass {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path(Words);
 
-/// By its words alone: those of a node are all as long, and every run that is compared looks its path up.
+/// Hashes only the words: all paths of a node have the same length, and every compared run looks its path up.
 impl Hash for Path {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -51,11 +51,11 @@ impl Hash for Path {
     }
 }
 
-/// Most nodes have no more points than fit one word.
+/// The words, without an allocation for the usual single word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Words {
     One([u64; 1]),
-    /// INVARIANT: not exactly one.
+    /// INVARIANT: the length is not one.
     Other(Vec<u64>),
 }
 
@@ -76,12 +76,12 @@ impl Path {
         }
     }
 
-    /// The words, little-endian.
+    /// Returns the words as little-endian bytes.
     pub fn bytes(&self) -> Vec<u8> {
         self.words().iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// True where the point with this number was passed.
+    /// Returns true if this point was passed.
     pub fn has(&self, point: u32) -> bool {
         let word = self.words().get(point as usize / 64);
         word.is_some_and(|word| word >> (point % 64) & 1 == 1)
@@ -89,27 +89,27 @@ impl Path {
 }
 
 impl Default for Path {
-    /// Of a node without points.
+    /// Returns the path of a node without points.
     fn default() -> Self {
         Self(Words::Other(Vec::new()))
     }
 }
 
-/// The points of a node, and the number of the first one of each thing that has some.
+/// The points of a node, and the number of the first point of each element.
 #[derive(Debug, Default)]
 pub(crate) struct Points {
     pub(crate) list: Vec<Point>,
     conditions: HashMap<ExpressionIndex, u32>,
     comprehensions: HashMap<ExpressionIndex, u32>,
-    /// By the address of the statement and of the handler: neither has another name that is its own.
+    /// By address of the loop statement and of the handler, which have no other identity.
     loops: HashMap<usize, u32>,
     handlers: HashMap<usize, u32>,
-    /// For each called node, whether it uses `now`.
+    /// For each callee, whether it uses `now`.
     callees_use_now: Vec<bool>,
 }
 
 impl Points {
-    /// First those of expressions, in the order of their indices, then those of statements, in program order.
+    /// Numbers the points: expressions by index, then statements in program order.
     pub(crate) fn of(node: &Node, callees_use_now: Vec<bool>) -> Self {
         let mut points = Self {
             callees_use_now,
@@ -132,22 +132,22 @@ impl Points {
         points
     }
 
-    /// How many words a path has.
+    /// Returns the number of words of a path.
     pub(crate) fn words(&self) -> usize {
         self.list.len().div_ceil(64)
     }
 
-    /// The point of a condition that was false; the one behind it is that of true.
+    /// Returns the point of a false condition; the next one is that of a true condition.
     pub(crate) fn condition(&self, index: ExpressionIndex) -> Option<u32> {
         self.conditions.get(&index).copied()
     }
 
-    /// The first of the three points of a `for`.
+    /// Returns the first of the three points of a `for`.
     pub(crate) fn comprehension(&self, index: ExpressionIndex) -> Option<u32> {
         self.comprehensions.get(&index).copied()
     }
 
-    /// The first of the three points of a statement.
+    /// Returns the first of the three points of a loop statement.
     pub(crate) fn loop_statement(&self, statement: &Loop) -> Option<u32> {
         self.loops.get(&address(statement)).copied()
     }
@@ -156,7 +156,7 @@ impl Points {
         self.handlers.get(&address(handler)).copied()
     }
 
-    /// True where the node at this place of `calls` uses `now`.
+    /// Returns true if this callee uses `now`.
     pub(crate) fn callee_uses_now(&self, callee: usize) -> bool {
         self.callees_use_now.get(callee).copied().unwrap_or(true)
     }

@@ -1,6 +1,6 @@
-//! An execution: it is advanced, asks for something, waits, and is advanced with what came of it.
+//! Executions: advanced to a request, suspended, and advanced again with its completion.
 //!
-//! It owns all that it needs, so it may wait as long as it likes, wherever it likes.
+//! An execution owns all its state, so it can stay suspended for any time and on any thread.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::run::frame::{Failure, Frame};
 use crate::run::meter::{Limits, Meter};
 use crate::run::{Fault, Outcome, Stop, execute, write};
 
-/// What an execution asks for.
+/// The demand of a suspended execution for one effect.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// 0, 1, 2, … in the order in which an execution asks.
+    /// The number of the request within its execution, from 0.
     pub id: u64,
-    /// The node whose statement it is: the one that was started, or one that it calls.
+    /// The node whose statement makes the request: the started node or one that it calls.
     pub node: Arc<str>,
     /// The name of the statement.
     pub step: Arc<str>,
-    /// The name with the rounds of the loops around it, behind those of the calls that led to it: `pay/send[2][0]`.
+    /// The name with loop rounds, after those of the calls that lead to it: `pay/send[2][0]`.
     pub path: String,
     pub effect: Effect,
     pub class: EffectClass,
     pub key: Option<Arc<str>>,
     pub fixed: Vec<(Arc<str>, Arc<str>)>,
     pub arguments: Vec<Argument>,
-    /// The type of what must come back.
+    /// The type of the completion's value.
     pub result: Type,
 }
 
@@ -46,38 +46,38 @@ pub struct Argument {
     pub value: Value,
 }
 
-/// What came of a request.
+/// The completion of a request.
 #[derive(Clone, Debug)]
 pub enum Completion {
     /// A value of the request's result type.
     Value(Value),
     Failed(FailureCode),
-    /// The capability that was not granted.
+    /// The missing capability.
     Denied(Arc<str>),
     /// The limit that was hit.
     LimitHit(Arc<str>),
 }
 
-/// Where an execution is after it was advanced.
+/// The state of an execution after it was advanced.
 #[derive(Debug)]
 pub enum Advanced {
     Blocked(Request),
     Done(Outcome, Vec<Mark>),
 }
 
-/// An execution was not used as it must be; it is as it was before.
+/// A violation of the execution protocol. The execution is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misuse(pub String);
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     New,
-    /// For the completion of the request with this id, which this site made.
+    /// Suspended: the id of the open request and its site.
     Waiting(u64, u32),
     Ended,
 }
 
-/// A node that waits for one that it has called.
+/// A caller, suspended until the node that it called ends.
 #[derive(Debug)]
 struct Caller {
     unit: Arc<Unit>,
@@ -85,12 +85,12 @@ struct Caller {
     site: u32,
 }
 
-/// The form of the node that was started.
+/// The form of bytecode of the started node.
 #[derive(Debug)]
 pub(crate) enum OwnForm {
     Plain,
     Traced(Arc<Code>),
-    /// With what has come back so far.
+    /// With the fingerprint of the completions so far.
     Pathed(Arc<PathedForm>, Box<Fingerprint>),
 }
 
@@ -98,12 +98,12 @@ pub(crate) enum OwnForm {
 pub struct Execution {
     unit: Arc<Unit>,
     frame: Frame,
-    /// The form of the node that was started. Called nodes are always in the plain one.
+    /// The form of the started node. Called nodes always run their plain form.
     form: OwnForm,
-    /// The outermost first.
+    /// The outermost caller first.
     callers: Vec<Caller>,
     marks: Marks,
-    /// One for all nodes of the execution, over its whole life.
+    /// One meter for all nodes of the execution, over its whole life.
     meter: Meter,
     now: Option<Value>,
     next_id: u64,
@@ -115,7 +115,7 @@ const NO_CALLEE: Fault = "a call names a node that was not linked";
 const NO_ERROR_CODE: Fault = "a declared error has no code";
 const NO_KEY: Fault = "the key of a request is no string";
 
-/// The code that is at work: `form` is that of the outermost node.
+/// Returns the code of the innermost node; `form` belongs to the outermost one.
 fn code<'a>(unit: &'a Unit, form: &'a OwnForm, callers: &[Caller]) -> &'a Code {
     match form {
         OwnForm::Traced(traced) if callers.is_empty() => traced,
@@ -126,14 +126,16 @@ fn code<'a>(unit: &'a Unit, form: &'a OwnForm, callers: &[Caller]) -> &'a Code {
 
 fn frame(unit: &Unit, code: &Code, mut inputs: Vec<Value>, now: Option<&Value>) -> Frame {
     if unit.node.uses_now {
-        // Who starts an execution that needs the time is made to give it.
+        // `start` rejects an execution without the time that it needs.
         inputs.push(now.cloned().unwrap_or(Value::Null));
     }
     Frame::pathed(code, inputs)
 }
 
 impl Execution {
-    /// INVARIANT: as many inputs as the node declares, and a time where it is used.
+    /// Creates an execution before its first instruction.
+    ///
+    /// INVARIANT: `inputs` has one value per declared input, and `now` is set if the node uses it.
     pub(crate) fn new(
         unit: Arc<Unit>,
         form: OwnForm,
@@ -155,7 +157,7 @@ impl Execution {
         }
     }
 
-    /// The type of what the request that is waited for gives, and the id of that request.
+    /// Returns the id of the open request and the type of its result.
     pub fn awaited(&self) -> Option<(u64, &Type)> {
         match self.state {
             State::Waiting(id, site) => {
@@ -166,12 +168,12 @@ impl Execution {
         }
     }
 
-    /// What was observed so far. At the end the marks are given away, and there are none here.
+    /// Returns the marks so far. After the end it returns none, because the outcome has taken them.
     pub fn marks(&self) -> &[Mark] {
         self.marks.all()
     }
 
-    /// The points that it has passed so far; of one that was not started with a path, none.
+    /// Returns the points passed so far, or an empty path if the execution records none.
     pub fn path(&self) -> Path {
         match &self.form {
             OwnForm::Pathed(pathed, _) => pathed.path(self.own_frame()),
@@ -179,7 +181,7 @@ impl Execution {
         }
     }
 
-    /// The fingerprint of what it has read so far; of one that was not started with a path, nothing.
+    /// Returns the fingerprint of the values read so far, or 0 if the execution records no path.
     pub fn fingerprint(&self) -> u64 {
         match &self.form {
             OwnForm::Pathed(pathed, came_back) => {
@@ -190,13 +192,13 @@ impl Execution {
         }
     }
 
-    /// The frame of the node that was started.
+    /// Returns the frame of the started node.
     fn own_frame(&self) -> &Frame {
         self.callers.first().map_or(&self.frame, |caller| &caller.frame)
     }
 
-    /// Goes on until the next request or the end: first with nothing, then each time with the id of the last request
-    /// and what came of it.
+    /// Runs to the next request or the end. The first call passes `None`, each later one the id and completion of the
+    /// last request.
     pub fn advance(&mut self, completion: Option<(u64, Completion)>) -> Result<Advanced, Misuse> {
         let ended = match (self.state, completion) {
             (State::New, None) => Ok(None),
@@ -212,7 +214,7 @@ impl Execution {
             (State::Waiting(_, site), Some((_, completion))) => self.complete(site, completion),
             (State::Ended, _) => return Err(Misuse("this execution has ended".to_owned())),
         };
-        // Whatever happens from here on, a panic included: it does not go on from a place between two instructions.
+        // Set first: after a panic the execution must not resume between two instructions.
         self.state = State::Ended;
         self.meter.start_clock();
         let done = ended.and_then(|ended| self.run(ended));
@@ -223,7 +225,7 @@ impl Execution {
         })
     }
 
-    /// Puts what came of a request into the frame; the outcome, where it ends the node that asked.
+    /// Writes a completion to the frame. Returns the outcome if it ends the requesting node.
     fn complete(&mut self, site: u32, completion: Completion) -> Result<Option<Outcome>, Fault> {
         if matches!(self.form, OwnForm::Pathed(..)) {
             let path = self.request_path(site)?;
@@ -250,7 +252,8 @@ impl Execution {
         }
     }
 
-    /// Runs to the next request or the end, through calls; `ended` is how the node at work has ended, if it has.
+    /// Runs to the next request or the end, through calls. `ended` is the outcome of the innermost node if it has
+    /// ended.
     fn run(&mut self, mut ended: Option<Outcome>) -> Result<Advanced, Fault> {
         loop {
             let outcome = if let Some(outcome) = ended.take() {
@@ -282,11 +285,11 @@ impl Execution {
         }
     }
 
-    /// Runs the node at work until it stops.
+    /// Runs the innermost node until it stops.
     fn execute(&mut self) -> Result<Stop, Fault> {
         let (frame, marks, meter) = (&mut self.frame, &mut self.marks, &mut self.meter);
         match &self.form {
-            // Marks are the interpreter's affair.
+            // Only the interpreter records marks.
             OwnForm::Traced(traced) if self.callers.is_empty() => execute(traced, frame, marks, meter),
             OwnForm::Pathed(pathed, _) if self.callers.is_empty() => {
                 pathed.tier.run(pathed, &pathed.code, frame, marks, meter)
@@ -295,7 +298,7 @@ impl Execution {
         }
     }
 
-    /// Begins a called node.
+    /// Starts a called node.
     fn enter(&mut self, site: u32) -> Result<(), Fault> {
         let code = code(&self.unit, &self.form, &self.callers);
         let CallSite { callee, inputs, .. } = code.calls.get(site as usize).ok_or(NO_SITE)?;
@@ -304,7 +307,7 @@ impl Execution {
         for (input, given) in callee.node.inputs.iter().zip(inputs) {
             values.push(match given {
                 Some(given) => self.frame.read(code, *given)?.clone(),
-                // One that has no default is optional.
+                // An input without a default is optional.
                 None => input.default.clone().unwrap_or(Value::Null),
             });
         }
@@ -317,7 +320,7 @@ impl Execution {
         Ok(())
     }
 
-    /// Goes on after a call, with how the called node ended; the outcome, where that ends the caller too.
+    /// Resumes the caller with the outcome of the called node. Returns the outcome if it ends the caller too.
     fn resume_caller(
         &mut self,
         callee: &Unit,
@@ -344,7 +347,7 @@ impl Execution {
         Ok(self.frame.fail(code, failure)?.map(Outcome::from))
     }
 
-    /// The path of the request of this site, at which it is.
+    /// Returns the path of the request at this site, for the current rounds.
     fn request_path(&self, site: u32) -> Result<String, Fault> {
         let work = code(&self.unit, &self.form, &self.callers);
         let site = work.requests.get(site as usize).ok_or(NO_SITE)?;
@@ -396,7 +399,7 @@ impl Execution {
     }
 }
 
-/// The member of `error_code` that a declared error has.
+/// Returns the member of `error_code` of a declared error.
 fn declared_code(callee: &Unit, values: &[Value]) -> Result<FailureCode, Fault> {
     let of = callee.node.errors.first().map(|field| &field.ty);
     let (Some(Type::Enum(of)), Some(Value::Member(member))) = (of, values.first()) else {
@@ -407,7 +410,7 @@ fn declared_code(callee: &Unit, values: &[Value]) -> Result<FailureCode, Fault> 
         .ok_or(NO_ERROR_CODE)
 }
 
-/// `name`, and `[i]` for each loop around it.
+/// Appends `name`, and `[i]` for each loop around it.
 fn add_position(path: &mut String, position: &Position, frame: &Frame) {
     path.push_str(&position.name);
     for register in &position.rounds {

@@ -1,4 +1,6 @@
-//! The state of one run: registers, loops, and what its failures did. It is a value of its own, so that a run may wait.
+//! The frame: registers, loops and failure state of one run.
+//!
+//! A frame is a separate value, so that a run can be suspended.
 
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{FailureCode, Value};
@@ -9,7 +11,7 @@ use crate::observe::path::Path;
 use crate::run::loop_state::{LoopState, Range};
 use crate::run::{Fault, NO_REGISTER, Outcome, write};
 
-/// A failure on its way to a handler.
+/// A failure before it reaches a handler.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: FailureCode,
@@ -30,25 +32,25 @@ pub struct Frame {
     pub(crate) registers: Vec<Value>,
     pub(crate) loops: Vec<LoopState>,
     pub(crate) flow: FlowState,
-    /// The instruction that comes next.
+    /// The next instruction.
     pub(crate) next: usize,
-    /// True where what a run returns is read from the registers afterwards: then it is not copied.
+    /// True if outputs are read from the registers after the run; the run loop then copies none.
     pub(crate) keeps_outputs: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct FlowState {
-    /// What handlers took, while they are at work.
+    /// The failures held by active handlers.
     failures: Vec<Option<Failure>>,
-    /// True from where a declared error takes the place of the outputs.
+    /// True once a declared error has replaced the outputs.
     pub(crate) is_error: bool,
-    /// The instructions that failures jumped over, outside of loops; in the pathed form only.
+    /// The ranges of instructions that failures skipped outside of loops; only in the pathed form.
     pub(crate) skipped: Vec<(usize, usize)>,
 }
 
-/// What machine code sees of a frame.
+/// The view of machine code on a frame.
 impl Frame {
-    /// The instruction that comes next.
+    /// Returns the next instruction.
     pub fn next(&self) -> usize {
         self.next
     }
@@ -65,12 +67,12 @@ impl Frame {
         self.registers.get_mut(place)
     }
 
-    /// What is still to come in a loop that goes through a range.
+    /// Returns the remaining range of a loop over a range.
     pub fn range(&self, slot: usize) -> Option<Range> {
         self.loops.get(slot)?.range
     }
 
-    /// The items of the array that a loop goes through, and the place of the one that comes next.
+    /// Returns the items of a loop over an array, and the position of the next one.
     pub fn items(&self, slot: usize) -> Option<(&[Value], usize)> {
         let state = self.loops.get(slot)?;
         match &state.over {
@@ -79,13 +81,13 @@ impl Frame {
         }
     }
 
-    /// Goes on in an array; false where there is no such loop.
+    /// Sets the next position of a loop over an array. Returns false if there is no such loop.
     pub fn set_position(&mut self, slot: usize, next: usize) -> bool {
         let state = self.loops.get_mut(slot);
         state.map(|state| state.next = next).is_some()
     }
 
-    /// Goes on in the range of a loop; false where it goes through none.
+    /// Sets the remaining range of a loop. Returns false if the loop has no range.
     pub fn set_range(&mut self, slot: usize, to: Range) -> bool {
         let range = self.loops.get_mut(slot).and_then(|state| state.range.as_mut());
         range.map(|range| *range = to).is_some()
@@ -93,11 +95,11 @@ impl Frame {
 }
 
 impl Frame {
-    /// A run that begins. `registers` holds the inputs, then `now` where the code uses it, and nothing else.
+    /// Creates the frame of a new run. `registers` holds the inputs, then `now` if the code uses it.
     #[inline]
     pub(crate) fn new(code: &Code, mut registers: Vec<Value>) -> Self {
         registers.resize(code.registers, Value::Boolean(false));
-        // Not by `vec!`, which makes a first one even where there is nothing to hold.
+        // `vec!` would construct one element even for a length of zero.
         Self {
             registers,
             loops: (0..code.loops).map(|_| LoopState::new()).collect(),
@@ -111,14 +113,14 @@ impl Frame {
         }
     }
 
-    /// A run of the pathed form that begins: it has passed nothing.
+    /// Creates the frame of a new run of the pathed form, with an empty path.
     pub(crate) fn pathed(code: &Code, registers: Vec<Value>) -> Self {
         let mut frame = Self::new(code, registers);
         frame.clear_path(code);
         frame
     }
 
-    /// Nothing was passed, where the code has a path.
+    /// Clears the words of the path, if the code has one.
     pub(crate) fn clear_path(&mut self, code: &Code) {
         if let Some(path) = &code.path {
             let words = self.registers.iter_mut().skip(path.first.0 as usize);
@@ -128,7 +130,7 @@ impl Frame {
         }
     }
 
-    /// All but the registers and the loops is as in a frame that begins.
+    /// Resets everything except registers and loops.
     pub(crate) fn reset_flow(&mut self) {
         self.next = 0;
         self.flow.is_error = false;
@@ -136,8 +138,8 @@ impl Frame {
         self.flow.failures.fill(None);
     }
 
-    /// Back to the beginning, for another run of the same code with inputs of its own. What else stands in registers and
-    /// loops is written before it is read.
+    /// Resets the frame for another run of the same code with new inputs. Other registers and loops are written
+    /// before they are read.
     #[inline]
     pub(crate) fn rewind(&mut self) {
         self.next = 0;
@@ -147,7 +149,7 @@ impl Frame {
         }
     }
 
-    /// The points that were passed so far.
+    /// Returns the points passed so far.
     pub(crate) fn path(&self, path: &PathOfCode) -> Path {
         let first = path.first.0 as usize;
         let words = self.registers.get(first..first + path.words).unwrap_or_default();
@@ -161,7 +163,7 @@ impl Frame {
         operand.read(&code.constants, &self.registers).ok_or(NO_REGISTER)
     }
 
-    /// The last instruction, which stopped the run, fails after all: goes on at a handler, or gives the failure back.
+    /// Fails the instruction that stopped the run. Continues at a handler, or returns the failure.
     pub(crate) fn fail(&mut self, code: &Code, failure: Failure) -> Result<Option<Failure>, Fault> {
         let at = self.next.saturating_sub(1);
         match self.flow.handle(code, &mut self.registers, at, failure)? {
@@ -177,7 +179,7 @@ impl Frame {
 const NOT_HELD: Fault = "a handler holds no failure";
 
 impl FlowState {
-    /// Where a failure of the instruction `at` goes on, or the failure itself where nothing takes it.
+    /// Finds the instruction at which a failure of the instruction `at` continues, or returns the failure uncaught.
     #[cold]
     pub(crate) fn handle(
         &mut self,
@@ -217,8 +219,8 @@ impl FlowState {
         Ok(Ok(error_conversion.to))
     }
 
-    /// What stands between an instruction that failed and the one at which it goes on is not run; in a loop it may have
-    /// been.
+    /// Records the instructions skipped between a failure and its handler. Inside a loop they may have run in an
+    /// earlier round.
     fn skip(&mut self, code: &Code, failed: usize, to: usize) {
         if let Some(path) = &code.path {
             let from = path.reads.end_of_loops(failed);
@@ -228,14 +230,14 @@ impl FlowState {
         }
     }
 
-    /// The failure that a handler took.
+    /// Takes the failure that a handler holds.
     pub(crate) fn take_failure(&mut self, slot: u32) -> Result<Failure, Fault> {
         let held = self.failures.get_mut(slot as usize);
         held.and_then(Option::take).ok_or(NOT_HELD)
     }
 }
 
-/// Puts the error that a failure error_conversion into the registers, and takes the outputs out of them.
+/// Writes the declared error of a failure to the registers, and sets the outputs to null.
 fn declare(
     code: &Code,
     error_conversion: &ErrorConversion,

@@ -1,8 +1,8 @@
-//! The operations that programs spend their time in, done where they stand.
+//! Frequent operations, computed inside the run loop.
 //!
-//! `dispatch` gives every result back as a value, which is then moved into its register: through memory, in pieces that
-//! a processor cannot read again at once. What is here computes with the same kernels and writes into the register.
-//! Nothing is decided here: an operation that is not in the list, or whose arguments are of unusual size, is dispatched.
+//! `dispatch` returns each result as a value, and moving it to a register passes through memory in pieces that the
+//! processor cannot forward. The functions here call the same kernels and write to the register directly. They decide
+//! nothing: any other operation, or an argument of unusual size, goes to `dispatch`.
 
 use std::cmp::Ordering;
 
@@ -12,16 +12,16 @@ use vesper_kernels::Native;
 use crate::bytecode::{Operand, Register};
 use crate::run::{Fault, NO_REGISTER};
 
-/// What came of an operation.
+/// The result of an inline operation.
 pub(crate) enum InlineResult {
-    /// The result is in its register.
+    /// The result is in the output register.
     Done,
     Failed(ErrorCode),
-    /// Not one of these.
+    /// The operation or its arguments have no inline form.
     Unknown,
 }
 
-/// True for the comparisons of numbers, which never fail.
+/// Returns true for comparisons of numbers, which never fail.
 pub(crate) fn is_comparison(op: Op) -> bool {
     matches!(
         op,
@@ -46,7 +46,7 @@ pub(crate) fn is_comparison(op: Op) -> bool {
     )
 }
 
-/// Whether a comparison of numbers holds, if it is one of these and they are of usual size.
+/// Evaluates a comparison of numbers of usual size, or returns `None` for any other.
 #[inline]
 pub(crate) fn compare_inline(op: Op, left: &Value, right: &Value) -> Option<bool> {
     match (left, right) {
@@ -84,7 +84,7 @@ pub(crate) fn compare_inline(op: Op, left: &Value, right: &Value) -> Option<bool
     }
 }
 
-/// Computes an operation of one or two arguments, if it is one of these.
+/// Computes an operation of one or two arguments that has an inline form.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
@@ -107,7 +107,7 @@ pub(crate) fn run_inline(
             Ok(InlineResult::Done)
         }};
     }
-    // Two arguments of one type; where they are not, `dispatch` says so.
+    // Binds two arguments of one type; `dispatch` reports a mismatch.
     macro_rules! two {
         ($kind:ident) => {
             match (left, right) {

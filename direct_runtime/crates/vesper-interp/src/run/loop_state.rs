@@ -1,4 +1,4 @@
-//! The state of a loop while a run is in it: what it goes through, how far it is, and what it has built.
+//! Loop state: the collection, the position in it, and the result built so far.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,25 +9,25 @@ use vesper_ir::value::first_of_equals;
 use vesper_ir::{ErrorCode, KeyKind, Map, OwnedKey, Set, SortOrder, Value};
 use vesper_kernels::range_length;
 
-/// One slot of a run. A slot is used again by the next loop that starts there, and keeps what it has allocated.
+/// The state of one loop slot. The next loop in the slot reuses its allocations.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopState {
     pub(crate) over: Value,
-    /// The place of the item that comes next.
+    /// The position of the next item.
     pub(crate) next: usize,
-    /// Where the loop goes through integers that are not written out; `over` is null then.
+    /// The remaining integers of a loop over a range, which is never materialised; `over` is null then.
     pub(crate) range: Option<Range>,
     items: Vec<Value>,
-    /// As many as items where those have keys, otherwise none.
+    /// The key of each item, or empty if items have none.
     keys: Vec<Value>,
     entries: BTreeMap<OwnedKey, Value>,
     groups: BTreeMap<OwnedKey, Vec<Value>>,
 }
 
-/// Room for so many items is kept from one run to the next.
+/// The item capacity that a slot keeps between runs.
 const RETAINED_ITEMS: usize = 64;
 
-/// Integers that are still to come.
+/// The remaining integers of a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     pub next: i64,
@@ -36,18 +36,18 @@ pub struct Range {
 }
 
 impl Range {
-    /// The next one, if there is one.
+    /// Takes the next integer.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<i64> {
         self.left = self.left.checked_sub(1)?;
         let item = self.next;
-        // What comes after the last one may not fit, and is never taken.
+        // The value after the last one may overflow; it is never taken.
         self.next = item.wrapping_add(self.step);
         Some(item)
     }
 }
 
-/// Fails where there is no room for one item more than these.
+/// Fails if a collection of this length is full.
 fn check_room(length: usize) -> Result<(), ErrorCode> {
     if length >= ITEMS {
         return Err(ErrorCode::TooLarge);
@@ -68,7 +68,7 @@ impl LoopState {
         }
     }
 
-    /// Takes hold of a collection: of its one allocation, not of its items.
+    /// Starts a loop over a collection. Shares its allocation and copies no item.
     pub(crate) fn start(&mut self, over: &Value) {
         self.over = over.clone();
         self.next = 0;
@@ -76,7 +76,7 @@ impl LoopState {
         self.clear();
     }
 
-    /// Takes hold of a range.
+    /// Starts a loop over a range.
     pub(crate) fn start_range(&mut self, start: i64, end: i64, step: i64) -> Result<(), ErrorCode> {
         let length = range_length(start, end, step)?;
         self.over = Value::Null;
@@ -89,7 +89,7 @@ impl LoopState {
         Ok(())
     }
 
-    /// Lets go of everything, as a new one; of memory, what a short loop needs is kept.
+    /// Drops all values. Keeps the capacity that a short loop needs.
     pub(crate) fn release(&mut self) {
         self.over = Value::Null;
         self.next = 0;
@@ -106,7 +106,7 @@ impl LoopState {
         }
     }
 
-    /// Forgets what the loop before this one has built.
+    /// Drops the result of the previous loop in this slot.
     fn clear(&mut self) {
         self.items.clear();
         self.keys.clear();
@@ -114,7 +114,8 @@ impl LoopState {
         self.groups.clear();
     }
 
-    /// Puts the next item of an array or a set, or the next key of a map, into a place; false after the last one.
+    /// Writes the next item of an array or set, or the next key of a map, to `place`. Returns false after the last
+    /// one.
     #[inline]
     pub(crate) fn next_item(&mut self, place: &mut Value) -> bool {
         if let Value::Array(items) = &self.over {
@@ -143,7 +144,7 @@ impl LoopState {
         true
     }
 
-    /// How many items are still to come.
+    /// Returns the number of remaining items.
     pub(crate) fn left(&self) -> u64 {
         let length = match (&self.over, self.range) {
             (_, Some(range)) => return range.left,
@@ -155,7 +156,7 @@ impl LoopState {
         length.saturating_sub(self.next) as u64
     }
 
-    /// Goes on to the next item of an array; false after the last one.
+    /// Moves to the next item of an array. Returns false after the last one.
     #[inline]
     pub(crate) fn advance(&mut self) -> bool {
         let has_next = matches!(&self.over, Value::Array(items) if self.next < items.len());
@@ -163,7 +164,7 @@ impl LoopState {
         has_next
     }
 
-    /// A field of the item that the loop is at.
+    /// Returns a field of the current item.
     #[inline]
     pub(crate) fn field(&self, place: usize) -> Option<&Value> {
         let Value::Array(items) = &self.over else {
@@ -175,7 +176,7 @@ impl LoopState {
         }
     }
 
-    /// The next key and value of a map.
+    /// Returns the next key and value of a map.
     #[inline]
     pub(crate) fn next_entry(&mut self) -> Option<(Value, Value)> {
         let Value::Map(entries) = &self.over else {
@@ -189,7 +190,7 @@ impl LoopState {
         Some(entry)
     }
 
-    /// Adds an item of an array.
+    /// Adds an item to the array.
     #[inline]
     pub(crate) fn push(&mut self, value: Value) -> Result<(), ErrorCode> {
         check_room(self.items.len())?;
@@ -205,13 +206,13 @@ impl LoopState {
         Ok(())
     }
 
-    /// Adds a member of a set, which may be there already: how many there are shows in the end.
+    /// Adds a member of a set. Duplicates are removed when the set is finished.
     #[inline]
     pub(crate) fn push_member(&mut self, value: Value) {
         self.items.push(value);
     }
 
-    /// Adds an entry, unless the key is there already.
+    /// Adds an entry, or fails if the key exists.
     #[inline]
     pub(crate) fn put(&mut self, key: OwnedKey, value: Value) -> Result<(), ErrorCode> {
         let length = self.entries.len();
@@ -221,21 +222,21 @@ impl LoopState {
         check_room(length)
     }
 
-    /// True where an entry of this key can be put: it is not there, and there is room.
+    /// Returns true if the key is new and the map has room.
     pub(crate) fn can_put(&self, key: &OwnedKey) -> bool {
         self.entries.len() < ITEMS && !self.entries.contains_key(key)
     }
 
-    /// How many items the loop has built.
+    /// Returns the number of items built so far.
     pub(crate) fn built_count(&self) -> usize {
         self.items.len()
     }
 
-    /// Counts one more for a key.
+    /// Increments the count of a key.
     #[inline]
     pub(crate) fn count(&mut self, key: OwnedKey) -> Result<(), ErrorCode> {
         if let Some(Value::Integer(count)) = self.entries.get_mut(&key) {
-            // There are no more than there are items to go through.
+            // The count never exceeds the number of items.
             *count = count.saturating_add(1);
             return Ok(());
         }
@@ -261,12 +262,12 @@ impl LoopState {
         Value::Array(self.items.drain(..).collect())
     }
 
-    /// The items by their keys, stable both ways.
+    /// Returns the items sorted by key. Both directions are stable.
     pub(crate) fn finish_sorted(&mut self, order: SortOrder) -> Value {
         let mut keyed: Vec<(Value, Value)> = self.keys.drain(..).zip(self.items.drain(..)).collect();
-        // Keys are of one ordered type: the verifier saw to that.
+        // INVARIANT: the verifier admits only keys of one ordered type.
         let compare = |left: &Value, right: &Value| left.compare(right).unwrap_or(Ordering::Equal);
-        // SEMANTICS: a sort that is turned round afterwards would turn equal items round too.
+        // SEMANTICS: reversing an ascending sort would also reverse equal items.
         match order {
             SortOrder::Ascending => keyed.sort_by(|(left, _), (right, _)| compare(left, right)),
             SortOrder::Descending => keyed.sort_by(|(left, _), (right, _)| compare(right, left)),
@@ -274,7 +275,7 @@ impl LoopState {
         Value::Array(keyed.into_iter().map(|(_, item)| item).collect())
     }
 
-    /// The items whose keys equal no earlier one.
+    /// Returns the items whose key equals no earlier key.
     pub(crate) fn finish_distinct(&mut self) -> Value {
         let kept = first_of_equals(&self.keys).into_iter();
         let items = kept.filter_map(|place| self.items.get(place).cloned()).collect();
@@ -283,10 +284,10 @@ impl LoopState {
         Value::Array(items)
     }
 
-    /// Nothing where an item is not of this kind.
+    /// Returns the set, or `None` if an item is not of this kind.
     pub(crate) fn finish_set(&mut self, kind: KeyKind) -> Option<Result<Value, ErrorCode>> {
         let count = self.items.len();
-        // One that is no key is left out here and missed below.
+        // An item that is no key is dropped here and detected by the count below.
         let mut kept = 0;
         let keys = self.items.drain(..).filter_map(|item| item.to_key());
         let set = Set::from_keys(kind, keys.inspect(|_| kept += 1))?;
@@ -299,13 +300,13 @@ impl LoopState {
         Some(Ok(Value::Set(Arc::new(set))))
     }
 
-    /// Nothing where a key is not of this kind.
+    /// Returns the map, or `None` if a key is not of this kind.
     pub(crate) fn finish_map(&mut self, kind: KeyKind) -> Option<Value> {
         let entries = std::mem::take(&mut self.entries).into_iter().collect();
         Map::from_entries(kind, entries).map(|map| Value::Map(Arc::new(map)))
     }
 
-    /// The groups as arrays. Nothing where a key is not of this kind.
+    /// Returns the groups as arrays by key, or `None` if a key is not of this kind.
     pub(crate) fn finish_groups(&mut self, kind: KeyKind) -> Option<Value> {
         let groups = std::mem::take(&mut self.groups).into_iter();
         let entries = groups.map(|(key, group)| (key, Value::Array(group.into())));

@@ -1,5 +1,4 @@
-//! What an execution may spend: fuel, which is counted alike on every engine, and time, which is not
-//! (docs/spec/limits.md).
+//! The meter of an execution: fuel, equal on every engine, and computing time (docs/spec/limits.md).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,19 +7,18 @@ use vesper_ir::limits::FUEL;
 
 use crate::run::Outcome;
 
-/// What an execution may use up.
+/// The limits of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Units: one for each item that a loop takes, each round of a loop without items, each called node.
+    /// Units of fuel: one per item of a loop, per round of a loop without items, and per called node.
     pub fuel: u64,
-    /// How long it may compute; the time in which it waits is not counted.
+    /// The computing time. Time spent suspended does not count.
     pub time: Option<Duration>,
-    /// Whom to ask from time to time whether to go on.
+    /// A callback that can stop a long run.
     pub watch: Option<Watch>,
 }
 
-/// Asked from time to time in a run that is not short; true when it should stop. What then becomes of the outcome is the
-/// affair of whoever asked for that.
+/// A callback, polled in runs that are not short. It returns true to stop the run; its owner interprets the outcome.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch(pub fn() -> bool);
 
@@ -60,27 +58,27 @@ impl From<Exhausted> for Outcome {
     }
 }
 
-/// So many units are spent between two looks at the clock.
+/// Units of fuel between two polls of the clock.
 const UNITS_PER_POLL: u64 = 1_024;
-/// A run of no more units is short: nobody is asked whether it should go on.
+/// Runs up to this many units of fuel do not poll the watch.
 const SHORT_RUN_UNITS: u64 = 4_096;
 
-/// What is left.
+/// The remaining fuel and time.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    /// Until the clock is looked at: that is all there is where no clock counts.
+    /// Units that can be spent before the next poll; all of them if there is nothing to poll.
     at_hand: u64,
     rest: u64,
     clock: Option<Clock>,
     watch: Option<Watch>,
-    /// How many units were taken out of the rest.
+    /// Units taken from the rest so far.
     taken: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Clock {
     left: Duration,
-    /// Since when the execution computes; nothing while it waits.
+    /// The start of the current computing period, or `None` while suspended.
     since: Option<Instant>,
 }
 
@@ -107,31 +105,31 @@ impl Meter {
         }
     }
 
-    /// How many units were spent so far.
+    /// Returns the units spent so far.
     #[inline]
     pub(crate) fn spent(&self) -> u64 {
         self.taken - self.at_hand
     }
 
-    /// What may be spent before anybody has to be asked.
+    /// Returns the units that can be spent before the next poll.
     #[inline]
     pub fn at_hand(&self) -> u64 {
         self.at_hand
     }
 
-    /// All that was not spent.
+    /// Returns all unspent units.
     pub(crate) fn left(&self) -> u64 {
         self.at_hand.saturating_add(self.rest)
     }
 
-    /// Takes as many units as leave so many at hand.
+    /// Spends units until `left` remain before the next poll.
     #[inline]
     pub fn set_at_hand(&mut self, left: u64) {
         debug_assert!(left <= self.at_hand, "nobody gives fuel back");
         self.at_hand = left;
     }
 
-    /// Takes one unit.
+    /// Spends one unit.
     #[inline]
     pub(crate) fn spend(&mut self) -> Result<(), Exhausted> {
         match self.at_hand.checked_sub(1) {
@@ -143,7 +141,7 @@ impl Meter {
         }
     }
 
-    /// Where none is at hand, looks for more without taking any; false where the next unit is not to be had.
+    /// Polls for more units if none are at hand, without spending any. Returns false if the limit is hit.
     #[cold]
     pub fn refill(&mut self) -> bool {
         if self.at_hand == 0 && self.poll().is_ok() {
@@ -152,10 +150,10 @@ impl Meter {
         self.at_hand > 0
     }
 
-    /// Takes one unit where none is at hand.
+    /// Polls the limits and spends one unit.
     #[cold]
     fn poll(&mut self) -> Result<(), Exhausted> {
-        // SEMANTICS: fuel first, so that an execution that is out of it says so whatever the clock says.
+        // SEMANTICS: fuel is checked first, so that its outcome does not depend on the clock.
         if self.rest == 0 {
             return Err(Exhausted::Fuel);
         }
@@ -172,7 +170,7 @@ impl Meter {
         Ok(())
     }
 
-    /// The same for a run beside this one that computes from now on, and for no longer than this.
+    /// Returns a meter with the same fuel for a parallel trial run of at most this time.
     pub(crate) fn limited_to(&self, time: Duration) -> Self {
         let at_hand = self.at_hand.min(UNITS_PER_POLL);
         let back = self.at_hand - at_hand;
@@ -192,7 +190,7 @@ impl Meter {
         }
     }
 
-    /// The execution computes from now on.
+    /// Starts counting computing time.
     #[inline]
     pub(crate) fn start_clock(&mut self) {
         if let Some(clock) = &mut self.clock {
@@ -200,7 +198,7 @@ impl Meter {
         }
     }
 
-    /// The execution waits from now on, or has ended.
+    /// Stops counting computing time, on suspension or at the end.
     #[inline]
     pub(crate) fn stop_clock(&mut self) {
         if let Some(clock) = &mut self.clock {

@@ -1,8 +1,7 @@
-//! A frame that is used again, for whoever runs one node many times: what a run allocates, and then throws away, is more
-//! than a short one computes.
+//! A frame that is reused by many runs of one node, because allocating costs more than a short run.
 //!
-//! Between two runs a frame is as a new one is, register by register: nothing of the last caller can be seen, and nothing
-//! of what was given is held.
+//! INVARIANT: between two runs every register equals that of a new frame, so no value of the last caller remains
+//! visible or allocated.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -20,18 +19,18 @@ use crate::run::loop_state::LoopState;
 use crate::run::meter::{Limits, Meter};
 use crate::run::{Fault, NO_REGISTER, Outcome, Stop};
 
-/// Room for one run at a time of one form of one node.
+/// A reusable frame for one form of one node, for one run at a time.
 ///
-/// Write the inputs, run, read the outputs, clear; a room in which something went wrong is dropped instead.
+/// Write the inputs, run, read the outputs, clear. After a fault, drop the frame instead of clearing it.
 #[derive(Debug)]
 pub struct Room {
     frame: Frame,
     inputs: usize,
-    /// The form that says which way a run goes; nothing for the plain one.
+    /// The pathed form, or `None` for the plain form.
     pathed: Option<Arc<PathedForm>>,
-    /// Whose room it is, by its address: only compared.
+    /// The address of the node that the frame belongs to; only compared.
     of: usize,
-    /// The places of the outputs in the order of their names, once that was asked for.
+    /// The outputs in name order, computed on first use.
     order: OnceCell<Box<[usize]>>,
 }
 
@@ -39,12 +38,12 @@ const WRONG_FRAME: Fault = "a run was given the frame of another node";
 const HAS_STOPPED: Fault = "a node without requests and calls has stopped";
 
 impl Room {
-    /// Where the inputs are written, in declared order. None of them holds anything before that.
+    /// Returns the input registers in declared order. They are empty before the caller writes them.
     pub fn inputs(&mut self) -> &mut [Value] {
         self.frame.registers.get_mut(..self.inputs).unwrap_or_default()
     }
 
-    /// Makes it as it was before the run.
+    /// Restores the state before the run.
     pub fn clear(&mut self) {
         for register in &mut self.frame.registers {
             register.clear();
@@ -56,7 +55,7 @@ impl Room {
         }
     }
 
-    /// The places of the outputs of this node in the order of their names.
+    /// Returns the indices of the outputs in name order.
     pub(crate) fn order_of_outputs(&self, node: &Node) -> &[usize] {
         self.order.get_or_init(|| order_of_outputs(node))
     }
@@ -67,13 +66,13 @@ impl Room {
 }
 
 impl Program {
-    /// Room for runs of this node; nothing where it asks, calls or needs the time.
+    /// Creates a reusable frame, or returns `None` if the node makes requests, calls nodes or uses `now`.
     pub fn room(&self) -> Option<Room> {
         self.is_self_contained()
             .then(|| self.room_for(&self.unit().plain, None))
     }
 
-    /// The same for runs that say which way they go.
+    /// Creates a reusable frame for the pathed form.
     pub fn pathed_room(&self) -> Option<Room> {
         let form = self.pathed().ok().filter(|_| self.is_self_contained())?;
         Some(self.room_for(&form.code, Some(Arc::clone(form))))
@@ -91,7 +90,7 @@ impl Program {
         }
     }
 
-    /// Runs the node on the inputs that are in its room. What it returns is left there: the outcome has no values.
+    /// Runs the node on the inputs in its frame. The outputs stay in the frame, and the outcome holds no values.
     pub fn run_in(&self, room: &mut Room, limits: Limits) -> Outcome {
         if room.of != Arc::as_ptr(self.unit()).addr() {
             return Outcome::Fault(WRONG_FRAME);
@@ -111,7 +110,7 @@ impl Program {
         }
     }
 
-    /// The outputs of a run that returned, in declared order.
+    /// Returns the outputs of a run that returned, in declared order.
     pub fn outputs_in<'a>(&'a self, room: &'a Room) -> impl Iterator<Item = Result<&'a Value, Fault>> {
         let code = room.code(self.unit());
         let read = |output: &crate::bytecode::Operand| output.read(&code.constants, &room.frame.registers);
@@ -120,7 +119,7 @@ impl Program {
             .map(move |output| read(output).ok_or(NO_REGISTER))
     }
 
-    /// One of the outputs of a run that returned.
+    /// Returns one output of a run that returned.
     pub(crate) fn output_in<'a>(&'a self, room: &'a Room, place: usize) -> Option<&'a Value> {
         let code = room.code(self.unit());
         code.returns
@@ -128,7 +127,7 @@ impl Program {
             .read(&code.constants, &room.frame.registers)
     }
 
-    /// The points that the run passed; of the plain form none.
+    /// Returns the points that the run passed, or an empty path for the plain form.
     pub fn path_in(&self, room: &Room) -> Path {
         room.pathed
             .as_ref()

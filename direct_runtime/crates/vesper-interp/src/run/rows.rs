@@ -1,4 +1,4 @@
-//! Many runs of one node, one after the other, in one frame: what a batch needs of the interpreter.
+//! Consecutive runs of one node in one frame, for a batch.
 
 use vesper_ir::Value;
 
@@ -11,12 +11,12 @@ use crate::run::{Outcome, Stop};
 
 /// The runs of a node without effects, on one thread.
 ///
-/// The inputs of a run are written into [`Rows::inputs`], where those of the run before still stand: a value of the same
-/// type is replaced in place, and nothing is allocated for a number.
+/// The caller writes inputs to [`Rows::inputs`], which still holds those of the previous run. A value of the same
+/// type is replaced in place, so numbers need no allocation.
 #[derive(Debug)]
 pub struct Rows<'a> {
     program: &'a Program,
-    /// Reused where the node calls nobody and asks for no time; otherwise it holds the inputs alone.
+    /// Reused if the node neither calls nodes nor uses `now`; otherwise it holds only the inputs.
     frame: Frame,
     is_reused: bool,
     now: Option<Value>,
@@ -24,7 +24,7 @@ pub struct Rows<'a> {
 }
 
 impl Program {
-    /// Runs of this node that all begin at this time, each within these limits.
+    /// Creates runs of this node that share a start time and limits.
     pub fn rows(&self, now: Option<Value>, limits: Limits) -> Result<Rows<'_>, Misuse> {
         if self.asks() {
             return Err(Misuse(
@@ -49,14 +49,15 @@ impl Program {
 }
 
 impl Rows<'_> {
-    /// The places of the inputs, in declared order. Each is to be written before a run: a run may change it.
+    /// Returns the inputs in declared order. The caller writes each of them before every run, because a run may
+    /// change them.
     #[inline]
     pub fn inputs(&mut self) -> &mut [Value] {
         let length = self.program.node().inputs.len();
         self.frame.registers.get_mut(..length).unwrap_or_default()
     }
 
-    /// Runs the node on what stands in the places of the inputs.
+    /// Runs the node on the current inputs.
     #[inline]
     pub fn run(&mut self) -> Outcome {
         if !self.is_reused {

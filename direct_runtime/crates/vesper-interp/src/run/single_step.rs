@@ -1,7 +1,7 @@
-//! One instruction on a frame, for machine code that meets one it has no code for.
+//! Execution of a single instruction on a frame, for machine code without its own form of it.
 //!
-//! SEMANTICS: an instruction that fails here has done nothing, so that the interpreter may do it again from the
-//! beginning: whatever the failure leads to (a handler, a declared error, the end) is the interpreter's affair alone.
+//! SEMANTICS: an instruction that fails here has no effect, so the interpreter can repeat it. Only the interpreter
+//! follows a failure to a handler, a declared error or the end.
 
 use vesper_ir::limits::ITEMS;
 use vesper_ir::{CallError, MAX_ARITY, Op, SortOrder, Value, dispatch};
@@ -12,23 +12,23 @@ use crate::run::frame::Frame;
 use crate::run::loop_state::LoopState;
 use crate::run::{Fault, NO_REGISTER, class_of, write};
 
-/// What came of an instruction.
+/// The result of a single step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepResult {
-    /// The next one follows.
+    /// Continue with the next instruction.
     Done,
-    /// It jumps.
+    /// Jump to the target.
     Jumps,
-    /// It is for the interpreter: it fails, or is one that stops a run. Nothing was done.
+    /// The interpreter must execute the instruction, because it fails or stops the run. It had no effect.
     Refused,
 }
 
-/// What instructions point into.
+/// The tables that instructions refer to.
 #[derive(Debug)]
 pub struct Tables {
     pub constants: Vec<Value>,
     pub operands: Vec<Operand>,
-    /// The first register of the path, where the code has one.
+    /// The first register of the path, if the code has one.
     pub path: Option<Register>,
 }
 
@@ -50,7 +50,7 @@ fn read<'a>(tables: &'a Tables, registers: &'a [Value], operand: Operand) -> Res
     operand.read(&tables.constants, registers).ok_or(NO_REGISTER)
 }
 
-/// What an instruction that only reads a field reads: where it stands, without a copy.
+/// Borrows the field that a field instruction reads, without a copy. Returns `None` for any other instruction.
 pub fn read_field<'a>(
     instruction: &Instruction,
     tables: &'a Tables,
@@ -74,10 +74,10 @@ pub fn read_field<'a>(
     }
 }
 
-/// What a call gives, which is written nowhere; nothing where it fails. `lent` is an instruction that reads a field for
-/// this call alone, and is not done: the call reads the field where it stands.
+/// Computes the result of a call without writing it, or `None` if the call fails.
 ///
-/// Nothing at all for another instruction than a call.
+/// `lent` is a field instruction that serves only this call and is skipped: the call borrows the field. Returns
+/// `None` for an instruction that is not a call.
 pub fn call_value(
     instruction: &Instruction,
     lent: Option<&Instruction>,
@@ -113,7 +113,7 @@ pub fn call_value(
     })
 }
 
-/// Does one instruction that takes no fuel; of those that take some, the fuel is the caller's affair.
+/// Executes one instruction. The caller accounts for its fuel.
 #[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `run`")]
 pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Result<StepResult, Fault> {
     let Frame {
@@ -124,7 +124,7 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
     } = frame;
     let registers = registers.as_mut_slice();
     let value_of = |registers: &[Value], operand: Operand| read(tables, registers, operand).cloned();
-    // True where it went well; a failure has changed nothing.
+    // A failure has changed nothing.
     let refuse_unless = |is_done: bool| {
         Ok(if is_done {
             StepResult::Done
@@ -228,7 +228,7 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             let key = read(tables, registers, key)?.to_key().ok_or(NOT_A_KEY)?;
             let value = value_of(registers, value)?;
             let state = state(loops, slot)?;
-            // Asked first: putting an entry leaves it there even where it fails.
+            // Checked first: a failing `put` would leave the entry in place.
             return refuse_unless(state.can_put(&key) && state.put(key, value).is_ok());
         }
         Instruction::LoopCount { slot, key, .. } => {
@@ -253,8 +253,8 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
         }
         Instruction::LoopSet { slot, out, kind, .. } => {
             let state = state(loops, slot)?;
-            // Asked first: finishing takes the items out even where it fails. Of so many some may be equal; the
-            // interpreter finds out.
+            // Checked first: a failing finish would take the items. Some of them may be equal, which the interpreter
+            // determines.
             if state.built_count() > ITEMS {
                 return Ok(StepResult::Refused);
             }
@@ -338,7 +338,7 @@ fn rounds(registers: &[Value], count: Register) -> Result<i64, Fault> {
     }
 }
 
-/// Passes a point.
+/// Records a point as passed.
 fn note(tables: &Tables, registers: &mut [Value], point: u32) -> Result<(), Fault> {
     let first = tables.path.ok_or(NO_PATH)?;
     match registers.get_mut((first.0 + point / 64) as usize) {

@@ -1,4 +1,4 @@
-//! The way without a frame: when it is handed out, when it rests, and how it is timed beside the interpreter.
+//! Frameless runs of a tier: when they are offered, when they rest, and how they are timed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,28 +9,28 @@ use crate::bytecode::Code;
 use crate::tier::native::Native;
 use crate::tier::words::{Block, Ended, Express, Scales, Shape, Words};
 
-/// A run without a frame that gives up costs about what one that does not saves: it may be one in three.
+/// Misses added by a run that gives up. It costs about what a success saves, so one in three may give up.
 const MISS_PENALTY: u32 = 2;
 const MAX_MISSES: u32 = 64;
-/// For so many calls nobody tries after that.
+/// Calls that frameless runs rest after too many misses.
 pub(super) const RETRY_CALLS: u32 = 10_000;
-/// Who has many rows to run asks again after so many whether there is such a way by now.
+/// Rows that a batch runs before it checks again for a frameless function.
 pub(super) const RETRY_ROWS: u32 = 64;
-/// So many rows of a batch take about as long as a call: they are looked at as seldom as calls are.
+/// Rows of a batch that take about as long as one call, for the sampling interval.
 const ROWS_PER_CALL: u32 = 16;
 
-/// Handed out in place of the way without a frame when somebody is to look at the form: it takes the time.
+/// A frameless function that times one run, offered for a sampled call.
 #[derive(Debug)]
 pub(super) struct Probe {
     native: Arc<dyn Native>,
     shape: Arc<Shape>,
     clock: fn() -> u64,
-    /// Nanoseconds of a run that nobody has compared yet; zero where there is none.
+    /// Nanoseconds of a run that is not compared yet; zero for none.
     took: AtomicU64,
 }
 
 impl Probe {
-    /// Nothing where there is no such way.
+    /// Creates the probe, or returns `None` if the code has no frameless function.
     pub(super) fn of(native: &Arc<dyn Native>, tiering: &Tiering) -> Option<Self> {
         let shape = Arc::clone(native.express()?.shape());
         Some(Self {
@@ -41,7 +41,7 @@ impl Probe {
         })
     }
 
-    /// What the run took that comes next in the ordinary way.
+    /// Takes the time of the last run, to compare with the framed run that follows.
     pub(super) fn take(&self) -> Option<u64> {
         Some(self.took.swap(0, Ordering::Relaxed)).filter(|took| *took > 0)
     }
@@ -56,8 +56,8 @@ impl Express for Probe {
         &self.shape
     }
 
-    /// Gives up in any case: the caller then runs the same inputs in the ordinary way, which compares the times. Other
-    /// inputs may take ten times as long, and calls often take turns.
+    /// Runs, records the time and always gives up. The caller then runs the same inputs with a frame, which compares
+    /// the times; other inputs may take ten times as long.
     fn run(&self, words: &mut Words<'_>, fuel: u64) -> Ended {
         let Some(express) = self.native.express() else {
             return Ended::GaveUp;
@@ -73,7 +73,7 @@ impl Express for Probe {
         }
     }
 
-    /// Rows are many, and are not run twice: one that comes later is compared with all of these.
+    /// Runs all rows and records the mean time. Rows are not run twice: a later row is compared with the mean.
     fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
         let Some(express) = self.native.express() else {
             return;
@@ -89,7 +89,7 @@ impl Express for Probe {
 }
 
 impl Tier {
-    /// The way without a frame, where there is one and it is of use now.
+    /// Returns the frameless function if there is one and it does not rest.
     #[inline]
     pub(crate) fn express(&self) -> Option<&dyn Express> {
         let express = self.made.get()?.native.express()?;
@@ -106,15 +106,15 @@ impl Tier {
         let Some(left) = left.checked_sub(1) else {
             return self.probe();
         };
-        // Somebody looks where it is never, and says then for how long.
+        // `NEVER` is no count; sampling sets the next one.
         if left != NEVER - 1 {
             self.left.store(left, Ordering::Relaxed);
         }
         Some(express)
     }
 
-    /// Somebody is to look at this form: a run without a frame is timed, where none waits to be compared. The ordinary way
-    /// comes after it, and looks.
+    /// Returns the probe for a sampled call unless a recorded time is still open. The framed run that follows does
+    /// the comparison.
     #[cold]
     fn probe(&self) -> Option<&dyn Express> {
         let probe = self.made.get()?.probe.as_ref()?;
@@ -126,7 +126,7 @@ impl Tier {
         probe.is_some_and(|probe| std::ptr::addr_eq(probe, express))
     }
 
-    /// Told how long either side took, machine code without a frame. Where it is slower only that way rests.
+    /// Compares the times of a frameless run and the interpreter. If it is slower, only frameless runs rest.
     pub(super) fn judge_frameless(&self, machine: u64, interpreter: u64) {
         let Some(mut state) = self.state() else {
             return;
@@ -139,7 +139,7 @@ impl Tier {
         }
     }
 
-    /// Told how a run without a frame ended.
+    /// Records whether a frameless run produced outputs.
     #[inline]
     pub(crate) fn record_frameless(&self, has_outputs: bool) {
         let misses = self.misses.load(Ordering::Relaxed);
@@ -153,7 +153,7 @@ impl Tier {
         self.set_misses(misses.saturating_add(MISS_PENALTY));
     }
 
-    /// Above a bound nobody tries for a while, or for as long as was said before.
+    /// Sets the misses. Above the bound, frameless runs rest for `RETRY_CALLS` or for the longer rest already set.
     fn set_misses(&self, misses: u32) {
         let misses = if misses > MAX_MISSES {
             misses.max(MAX_MISSES + RETRY_CALLS)
@@ -163,10 +163,10 @@ impl Tier {
         self.misses.store(misses, Ordering::Relaxed);
     }
 
-    /// The way without a frame for runs one after the other, and for how many of so many. Where there is none, or it is of
-    /// no use now: so many runs are made in the ordinary way before somebody asks again.
+    /// Returns the frameless function and for how many of these rows it is valid. Otherwise returns the number of
+    /// rows to run with a frame before the next check.
     ///
-    /// Threads that run rows side by side write these counters: once for many rows, or they would wait for each other.
+    /// Threads of a batch write these counters once per many rows, to avoid contention.
     pub(crate) fn express_rows(&self, rows: u32) -> Result<(&dyn Express, u32), u32> {
         let made = self.made.get().ok_or(RETRY_ROWS)?;
         let express = made.native.express().ok_or(RETRY_ROWS)?;
@@ -189,8 +189,7 @@ impl Tier {
         Ok((express, rows))
     }
 
-    /// A faster way for so many runs whose inputs have these scales, where there is one beside the general way; it is made
-    /// here once there were enough such runs.
+    /// Returns the function for these scales, if there is one. Compiles it once enough such rows have run.
     pub(crate) fn express_scaled(
         &self,
         general: &dyn Express,
@@ -199,14 +198,14 @@ impl Tier {
         rows: u32,
     ) -> Option<&dyn Express> {
         let tiering = self.tiering.as_ref()?;
-        // What is to be timed is run.
+        // A probed block must run the probe.
         if self.is_probe(general) {
             return None;
         }
         self.variants.of(tiering, general, code, scales, rows)
     }
 
-    /// Told how many of such runs gave outputs, and how many gave up.
+    /// Records how many frameless rows produced outputs and how many gave up.
     pub(crate) fn record_frameless_rows(&self, outputs: u32, gave_up: u32) {
         let count = self.expressed.load(Ordering::Relaxed);
         self.expressed

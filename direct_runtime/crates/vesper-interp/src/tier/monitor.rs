@@ -1,24 +1,24 @@
-//! Whether machine code is faster than the interpreter, from calls that were run on both sides.
+//! Comparison of machine code and interpreter by calls that ran on both.
 //!
-//! Inputs differ from call to call, and so do times: each call is compared with itself, and of the ratios the median
-//! counts, so that a machine that stands still for a moment changes nothing. Machine code is left only when it was clearly
-//! slower twice in a row. It is looked at less and less often while it is faster.
+//! Times vary with inputs, so each call is compared with itself and the median of the ratios decides; a pause of the
+//! machine changes nothing. Machine code rests only if it was clearly slower twice in a row. While it is faster,
+//! samples become rarer.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Open,
     Faster,
-    /// Clearly, and more than once.
+    /// Clearly slower in consecutive rounds.
     Slower,
 }
 
-/// So many calls are compared before anything is said.
+/// Compared calls per verdict.
 pub(super) const SAMPLES_PER_ROUND: usize = 15;
-/// So many times in a row must it be slower.
+/// Consecutive rounds in which machine code must be slower.
 const SLOWER_ROUNDS: u8 = 2;
-/// Ratios are counted in parts of this.
+/// The fixed-point unit of ratios.
 const RATIO_ONE: u64 = 1_024;
-/// An eighth more is no noise of a clock.
+/// The ratio that counts as slower: an eighth more exceeds clock noise.
 const SLOWER_RATIO: u64 = RATIO_ONE + RATIO_ONE / 8;
 const MIN_SAMPLE_INTERVAL: u32 = 16;
 const MAX_SAMPLE_INTERVAL: u32 = 4_096;
@@ -28,7 +28,7 @@ const MAX_REST_CALLS: u32 = 10_000_000;
 #[derive(Debug)]
 pub(super) struct Monitor {
     interval: u32,
-    /// What machine code took, of what the interpreter took for the same inputs.
+    /// The time of machine code divided by that of the interpreter, per sample.
     ratios: Vec<u64>,
     slower: u8,
 }
@@ -42,14 +42,14 @@ impl Monitor {
         }
     }
 
-    /// So many calls are between two that are timed.
+    /// Returns the number of calls between two samples.
     pub(super) fn interval(&self) -> u32 {
         self.interval
     }
 
-    /// Nanoseconds that either side took for the same inputs.
+    /// Records the nanoseconds of both tiers for the same inputs.
     pub(super) fn record(&mut self, machine: u64, interpreter: u64) -> Verdict {
-        // A clock may be coarser than a run: what took nothing took less than one.
+        // The clock may be coarser than a run, so zero counts as one.
         let (machine, interpreter) = (machine.max(1), interpreter.max(1));
         self.ratios.push(machine.saturating_mul(RATIO_ONE) / interpreter);
         if self.ratios.len() < SAMPLES_PER_ROUND {
@@ -77,7 +77,7 @@ fn median(mut ratios: Vec<u64>) -> u64 {
     ratios.get(ratios.len() / 2).copied().unwrap_or_default()
 }
 
-/// For how many calls code rests that has rested so often: its inputs may become others.
+/// Returns the calls of the next rest. Each rest is longer, and code is retried because inputs may change.
 pub(super) fn rest_calls(rests: u32) -> u32 {
     MIN_REST_CALLS
         .saturating_mul(4_u32.saturating_pow(rests))

@@ -1,4 +1,4 @@
-//! What the tier above promises the interpreter: machine code for one form of a node.
+//! The interface of machine code for one form of a node.
 
 use std::fmt::Debug;
 
@@ -13,43 +13,42 @@ use crate::run::meter::{Limits, Meter};
 use crate::run::{Fault, Outcome, Stop, execute};
 use crate::tier::words::Express;
 
-/// Machine code of one `Code`, made by a crate above this one.
+/// Machine code of one `Code`, compiled by a crate above this one.
 ///
-/// It begins where `frame.next` says, does as much as it can, and leaves the frame and the meter exactly as the
-/// interpreter would have them before the instruction at `frame.next`; the interpreter goes on from there. An instruction
-/// that fails, breaks a contract, asks for something or runs out of fuel is left to the interpreter: machine code stops
-/// before it. Where all is done, `frame.next` is behind the last instruction.
+/// INVARIANT: it starts at `frame.next`, executes as much as it can, and leaves frame and meter exactly as the
+/// interpreter would before the new `frame.next`. It stops before an instruction that fails, breaks a contract, makes
+/// a request or exhausts fuel; the interpreter executes that one. After a complete run `frame.next` is one past the
+/// last instruction.
 pub trait Native: Debug + Send + Sync {
-    /// Runs as far as it can.
+    /// Runs as far as machine code can.
     fn enter(&self, frame: &mut Frame, meter: &mut Meter) -> Result<(), Fault>;
 
-    /// How many bytes of machine code it holds.
+    /// Returns the bytes of machine code.
     fn size(&self) -> usize;
 
-    /// The whole node without a frame, where it can be run so.
+    /// Returns the frameless function of the whole node, if it has one.
     fn express(&self) -> Option<&dyn Express> {
         None
     }
 
-    /// How many guards it has: places where it may stop that somebody may ask it to stop at.
+    /// Returns the number of guards: the places at which a test can force a stop.
     fn guards(&self) -> u32 {
         0
     }
 }
 
-/// How a run with machine code in it ended, and what can be told of it besides.
+/// The outcome and final state of a run that may include machine code.
 #[derive(Debug)]
 pub struct TierRun {
     pub outcome: Outcome,
-    /// What was not spent.
+    /// The unspent fuel.
     pub fuel: u64,
-    /// Where the interpreter took over; behind the last instruction where there was nothing left to do.
+    /// Where the interpreter took over; one past the last instruction after a complete run.
     pub left_at: usize,
     pub path: Option<Path>,
 }
 
-/// Runs one form of a node that neither asks nor calls, machine code first where there is some: for those who compare
-/// the two.
+/// Runs one form of a node without requests and calls, with machine code if given. Comparisons of the tiers use it.
 pub fn run_on(
     program: &Program,
     code: &Code,

@@ -1,5 +1,5 @@
-//! Deterministic: the clock is one that goes on when it is looked at, and machine code is a stand-in that is told from the
-//! interpreter by its answer.
+//! Deterministic tests: each read advances the clock, and stand-in machine code returns a different output than the
+//! interpreter.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::cell::Cell;
@@ -24,7 +24,7 @@ fn clock() -> u64 {
     NOW.get()
 }
 
-/// Takes away the balance before the interpreter begins, and takes so long.
+/// Machine code that empties the balance before the interpreter starts, and takes a set time.
 #[derive(Debug)]
 struct Stand {
     takes: u64,
@@ -80,7 +80,7 @@ fn payment(tiering: Tiering) -> Program {
     Program::load_tiered(ir, &[], vesper_opt::Rules::ALL, Some(Arc::new(tiering))).unwrap()
 }
 
-/// True where the answer is that of the interpreter alone.
+/// Returns true if the outcome is that of the interpreter alone.
 fn is_interpreted(program: &Program) -> bool {
     let inputs = vec![
         decimal("10.00"),
@@ -296,7 +296,7 @@ fn the_pathed_form_has_a_tier_of_its_own() {
     assert_eq!(program.tiers().1.unwrap().stage, Stage::Installed);
 }
 
-/// Takes everything and gives nothing: what counts is how often it is handed out.
+/// A frameless function that produces no outputs; tests count how often it is offered.
 #[derive(Debug)]
 struct Swift(Arc<Shape>);
 
@@ -345,7 +345,7 @@ impl Compiler for Swiftly {
     }
 }
 
-/// Whether rows of these scales have code of their own.
+/// Returns true if rows of this scale have their own code.
 fn is_scaled(program: &Program, scale: u16, rows: u32) -> bool {
     let (general, _) = program.express_rows(1).unwrap();
     program
@@ -367,7 +367,7 @@ fn code_for_known_scales_is_made_once_there_were_enough_rows() {
     assert!(is_scaled(&program, 2, 1));
     assert!(is_scaled(&program, 2, 1));
     assert_eq!(report(&program).variants, 1);
-    // Rows of others are counted anew.
+    // Rows of other scales are counted from zero.
     assert!(!is_scaled(&program, 3, 16_384));
     assert!(is_scaled(&program, 3, 1));
 }
@@ -426,7 +426,7 @@ fn where_too_many_rows_give_up_nobody_tries_for_a_while() {
     assert_eq!(report(&program).expressed, 96 + 128);
 }
 
-/// Gives outputs without a frame, and takes so much longer for that than the interpreter; with a frame as long.
+/// Machine code whose frameless runs succeed but take longer than the interpreter by a set time.
 #[derive(Debug)]
 struct Paced {
     shape: Arc<Shape>,
@@ -475,7 +475,7 @@ impl Compiler for Pacing {
     }
 }
 
-/// Installed.
+/// Returns a program with such code installed.
 fn paced(takes: i64) -> Program {
     let program = payment(Tiering {
         compiler: Box::new(Pacing(takes)),
@@ -486,7 +486,7 @@ fn paced(takes: i64) -> Program {
     program
 }
 
-/// True where a call was served without a frame; otherwise it went the ordinary way.
+/// Returns true if a call ran without a frame.
 fn is_expressed(program: &Program) -> bool {
     if let Some(express) = program.express() {
         match express.run(&mut Words::new(express.shape()), 1_000) {

@@ -1,8 +1,8 @@
-//! Machine code for rows whose decimals have scales that are known: a column of a table has one for all of them.
+//! Frameless functions for known scales of decimals, because a table column has one scale.
 //!
-//! A few such functions stand beside the general one, each for one vector of scales. One is made by the thread whose rows
-//! would have used it, once there were enough of them to pay for it; the others go on in the general way meanwhile. What
-//! is made stays until the program is dropped, and counts among the machine code that the process holds.
+//! A few functions exist beside the general one, each for one vector of scales. The thread that would use a function
+//! compiles it once enough rows have run; other threads use the general one meanwhile. A function lives as long as
+//! its program and counts toward the machine code of the process.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -12,29 +12,29 @@ use crate::bytecode::Code;
 use crate::guard::guarded;
 use crate::tier::words::{Express, Scales};
 
-/// So many vectors of scales have code of their own: tables of a node mostly have one schema.
+/// The maximum vectors of scales with their own code. Tables of a node usually share one schema.
 const MAX_VARIANTS: usize = 4;
-/// So many rows pay for making it: that takes about as long as half of them in the general way.
+/// Rows that justify compiling, which takes about as long as running half of them.
 const MIN_ROWS: u32 = 16_384;
 
-/// All of them, in the order in which they were made.
+/// The compiled variants, in order of compilation.
 #[derive(Debug, Default)]
 pub(super) struct Variants {
     made: [OnceLock<Variant>; MAX_VARIANTS],
-    /// Rows that went the general way though something was known of their scales.
+    /// Rows of known scales that ran the general function.
     rows: AtomicU32,
-    /// HeldCode by the thread that makes one. Nobody waits for it.
+    /// Held by the thread that compiles. Other threads do not wait for it.
     making: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Variant {
     scales: Box<Scales>,
-    /// Nothing where there is no code for these scales.
+    /// The code, or `None` if these scales are not compilable.
     code: Option<HeldCode>,
 }
 
-/// Machine code, and its share of what the process holds.
+/// Machine code and the bytes it accounts for.
 #[derive(Debug)]
 struct HeldCode {
     express: Box<dyn Express>,
@@ -63,7 +63,7 @@ impl Variants {
         self.all().filter(|each| each.code.is_some()).count()
     }
 
-    /// The code for these scales; nothing where so many rows are to go the general way.
+    /// Returns the code for these scales, or `None` if the rows should run the general function.
     pub(super) fn of(
         &self,
         tiering: &Tiering,
@@ -84,10 +84,10 @@ impl Variants {
             self.rows.store(before.saturating_add(rows), Ordering::Relaxed);
             return None;
         }
-        // A process that was forked while somebody held this makes none: it is locked there for ever.
+        // In a process forked while this was held it stays locked, and no variant is compiled.
         let _making = self.making.try_lock().ok()?;
         self.rows.store(0, Ordering::Relaxed);
-        // Somebody else may have been quicker; then the next block finds it.
+        // Another thread may have filled the place; then the next block finds its variant.
         let made = free.get_or_init(|| Variant {
             scales: Box::from(scales),
             code: compile_counted(tiering, general, code, scales),
@@ -123,7 +123,7 @@ fn compile_scaled_code(
     let express = guarded(|| tiering.compiler.compile_scaled(code, general.shape(), scales))
         .map_err(|message| format!("a fault of the compiler: {message}"))??;
     let bytes = express.size();
-    // From here on it is counted, and given back when it is dropped.
+    // Counted from here on; dropping the code returns the bytes.
     let held = HELD_BYTES
         .fetch_add(bytes, Ordering::Relaxed)
         .saturating_add(bytes);

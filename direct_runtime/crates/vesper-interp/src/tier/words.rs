@@ -1,12 +1,12 @@
-//! Runs without a frame: inputs and outputs as words of 64 bits, for machine code that neither makes values nor drops any.
+//! Frameless runs: inputs and outputs as 64-bit words, for machine code that creates no values.
 //!
-//! Whoever has inputs (a dict, a line of JSON, a row of a batch) writes them into `Words`; machine code of the whole node
-//! (`Express`) computes the outputs out of them, or gives up: where a clause is broken, a number does not fit, a text is
-//! made, fuel runs out. Then nothing has happened, and the caller runs the node in the ordinary way, from the start and on
-//! the same inputs: only a node without effects is run so. Everything that fails, fails there, in the one way.
+//! The caller writes inputs (from a dict, a line of JSON or a row of a batch) to `Words`. Machine code of the whole
+//! node (`Express`) computes the outputs, or gives up on a broken clause, an overflow, a new text or exhausted fuel.
+//! Giving up has no effect: the caller runs the node again with a frame, which reports every failure. Only nodes
+//! without effects run this way.
 //!
-//! A text is the place of a borrowed `str` among those of its run, so that no machine code ever reads an address that it
-//! was given: a place that does not exist is found out.
+//! SAFETY: a text is an index into the borrowed texts of the run, so machine code never reads an address that it was
+//! given, and an invalid index is detected.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -23,61 +23,61 @@ mod pace;
 pub use block::{Block, RawRows};
 pub use pace::Pace;
 
-/// Machine code of a node that takes words and gives words.
+/// Machine code of a node that reads and writes words.
 pub trait Express: Debug + Send + Sync {
-    /// How it takes its inputs and gives its outputs.
+    /// Returns the layout of inputs and outputs.
     fn shape(&self) -> &Arc<Shape>;
 
-    /// Computes the outputs, which are then in the words, or gives up. So many units of fuel may be spent.
-    /// The words of the inputs are left as they are: what was read is hashed afterwards.
+    /// Computes the outputs within this fuel, or gives up. Leaves the input words unchanged, because the fingerprint
+    /// hashes them afterwards.
     fn run(&self, words: &mut Words<'_>, fuel: u64) -> Ended;
 
-    /// The same for every row of a block that was not left out; each may spend so much.
+    /// Runs every active row of a block, each within this fuel.
     fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
         block.run_each(|words| self.run(words, fuel) == Ended::Done);
     }
 
-    /// How many bytes of machine code it holds by itself; of one that stands beside another, none.
+    /// Returns the bytes of machine code, or zero if they belong to another function.
     fn size(&self) -> usize {
         0
     }
 }
 
-/// What came of a run.
+/// How a frameless run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The outputs are in the words.
     Done,
-    /// Something was not as it mostly is.
+    /// The run met a case that machine code does not handle.
     GaveUp,
-    /// It would spend more than it may, which was known before anything was spent.
+    /// The run would exceed its fuel; nothing was spent.
     TooLong,
 }
 
-/// As what a value stands in words.
+/// The representation of a value in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     Boolean,
     Integer,
     Float,
-    /// A coefficient of 64 bits, and the scale.
+    /// A 64-bit coefficient and a scale.
     Decimal,
     Timestamp,
     Date,
     Duration,
     Member,
-    /// A place among the texts of the run, or with `CONSTANT` among the constants of the code.
+    /// An index into the texts of the run, or with `CONSTANT` into the constants of the code.
     Text,
 }
 
-/// A text that is no input: the rest of the word is its place among the constants.
+/// Marks a constant text: the other bits are its index among the constants.
 pub const CONSTANT: u64 = 1 << 63;
 
-/// Nodes of more inputs, and records of more fields, are not run so: each has a bit that says whether it was given.
+/// The maximum inputs of a node or fields of a record, because a 64-bit mask records which were given.
 const MAX_PLACES: usize = 64;
 
 impl Form {
-    /// As what values of a type stand; nothing where they have parts, or may be missing.
+    /// Returns the form of a type, or `None` for optional and composite types.
     pub fn of(ty: &Type) -> Option<Self> {
         match ty {
             Type::Boolean => Some(Self::Boolean),
@@ -93,7 +93,7 @@ impl Form {
         }
     }
 
-    /// How many words it takes.
+    /// Returns the number of words.
     #[inline]
     pub fn width(self) -> usize {
         match self {
@@ -103,7 +103,7 @@ impl Form {
     }
 }
 
-/// A value on its way into words or out of them.
+/// A value to write to words or read from them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Word<'a> {
     Boolean(bool),
@@ -118,7 +118,7 @@ pub enum Word<'a> {
 }
 
 impl<'a> Word<'a> {
-    /// The form of a value; nothing where it has parts, or is a long decimal.
+    /// Converts a value, or returns `None` for composite values and large decimals.
     pub fn of(value: &'a Value) -> Option<Self> {
         match value {
             Value::Boolean(value) => Some(Self::Boolean(*value)),
@@ -138,65 +138,65 @@ impl<'a> Word<'a> {
     }
 }
 
-/// Where an input stands.
+/// The position of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
     Value {
         form: Form,
         at: usize,
     },
-    /// An array of records, one row each: in the words, the address of the first row and how many there are.
+    /// An array of records, one row each: the address of the first row and the row count.
     Rows(RowShape),
 }
 
-/// How the records of an array stand.
+/// The layout of the records of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowShape {
-    /// Where the two words of the array stand.
+    /// The position of the two words of the array.
     pub at: usize,
-    /// All fields in declared order: as what each stands, and where in a row.
+    /// The form and offset of each field, in declared order.
     pub fields: Vec<(Form, usize)>,
-    /// Words a row.
+    /// Words per row.
     pub width: usize,
-    /// Which of the arrays of the inputs it is.
+    /// The index among the arrays of the inputs.
     pub array: usize,
 }
 
-/// Where the path of a run stands.
+/// The position of the path of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathShape {
     /// The register of its first word.
     pub first: usize,
     pub words: usize,
-    /// Where it begins, empty, among the words of the inputs.
+    /// Its position among the input words, where it starts empty.
     pub from: usize,
-    /// Where it is left among the results.
+    /// Its position among the results.
     pub to: usize,
 }
 
-/// How a node takes its inputs and gives its outputs.
+/// The layout of the inputs and outputs of a node.
 #[derive(Debug)]
 pub struct Shape {
     /// In declared order.
     pub inputs: Vec<Given>,
-    /// Words of all inputs.
+    /// The number of input words.
     pub words: usize,
-    /// In declared order: as what each stands, and where among the results.
+    /// The form and position of each output, in declared order.
     pub outputs: Vec<(Form, usize)>,
-    /// Words of all outputs.
+    /// The number of result words.
     pub results: usize,
-    /// The words of the path, of a form that says which way a run went.
+    /// The position of the path; only in the pathed form.
     pub path: Option<PathShape>,
     arrays: usize,
     /// The constants of the code, for texts.
     constants: Vec<Value>,
 }
 
-/// Of each input the scale that all its decimals have, where it is known before any of them is seen.
+/// The scale of all decimals of each input, if known before the run.
 pub type Scales = [Option<u16>];
 
 impl Shape {
-    /// The shape of a node; nothing where an input or an output has no form in words.
+    /// Returns the layout of a node, or `None` if an input or output has no form in words.
     pub(crate) fn of(node: &Node, code: &Code) -> Option<Self> {
         if node.inputs.len() > MAX_PLACES || code.returns.len() != node.outputs.len() {
             return None;
@@ -266,23 +266,23 @@ impl Shape {
     }
 }
 
-/// The inputs of one run, and then its outputs.
+/// The inputs of one frameless run, then its outputs.
 #[derive(Debug)]
 pub struct Words<'a> {
     shape: Arc<Shape>,
     given: u64,
     inputs: Vec<u64>,
-    /// How many records each array has, and their rows.
+    /// The record count and the rows of each array.
     arrays: Vec<(usize, Vec<u64>)>,
     texts: Vec<&'a str>,
-    /// By their places the numbers of the first of them (`number_of_text`), and behind those zero, which is none.
+    /// The numbers of the texts (`number_of_text`), followed by a zero.
     numbers: Vec<u64>,
     results: Vec<u64>,
-    /// Where the words and the results of this run begin: behind those of others where there is room for many (`Block`).
+    /// The offsets of this run in the words and results, which a `Block` shares between runs.
     at: (usize, usize),
 }
 
-/// What machine code is called with.
+/// The memory passed to machine code.
 #[derive(Debug)]
 pub struct Raw<'w, 'a> {
     pub words: &'w mut [u64],
@@ -291,8 +291,8 @@ pub struct Raw<'w, 'a> {
     pub numbers: &'w [u64],
 }
 
-/// A text of one to seven bytes as a number that no other text has; zero for any other text. `eight` begins with its
-/// bytes, whatever stands behind them.
+/// Encodes a text of one to seven bytes as a unique number, or zero for any other text. `eight` starts with its
+/// bytes; the rest is ignored.
 #[inline]
 pub fn number_of_text(eight: [u8; 8], length: usize) -> u64 {
     let Some(bits) = u32::try_from(length).ok().filter(|length| *length < 8) else {
@@ -302,7 +302,7 @@ pub fn number_of_text(eight: [u8; 8], length: usize) -> u64 {
     own | u64::from(bits) << 56
 }
 
-/// One row of an array; whole once every field was put.
+/// One row of an array, complete once every field is written.
 #[derive(Debug)]
 pub struct Row<'w, 'a> {
     shape: &'w RowShape,
@@ -311,7 +311,7 @@ pub struct Row<'w, 'a> {
     given: u64,
 }
 
-/// The records of an array.
+/// A read-only view of the records of an array.
 #[derive(Debug)]
 pub(crate) struct RowsView<'w> {
     shape: &'w RowShape,
@@ -324,12 +324,12 @@ impl<'w> RowsView<'w> {
         self.count
     }
 
-    /// How many fields each has.
+    /// Returns the number of fields per record.
     pub(crate) fn fields(&self) -> usize {
         self.shape.fields.len()
     }
 
-    /// As what a field stands, and the words that begin with it.
+    /// Returns the form of a field and the words from its first one on.
     pub(crate) fn field(&self, number: usize, field: usize) -> Option<(Form, &'w [u64])> {
         let (form, at) = *self.shape.fields.get(field)?;
         let start = number.checked_mul(self.shape.width)? + at;
@@ -337,7 +337,7 @@ impl<'w> RowsView<'w> {
     }
 }
 
-/// All places up to this number.
+/// Returns a mask of the lowest `count` bits.
 #[inline]
 fn bits_below(count: usize) -> u64 {
     u64::MAX
@@ -345,7 +345,7 @@ fn bits_below(count: usize) -> u64 {
         .unwrap_or(0)
 }
 
-/// Writes a value into its words; false where it is of another form.
+/// Writes a value to its words. Returns false if the form differs.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
@@ -387,7 +387,7 @@ fn write<'a>(form: Form, place: &mut [u64], texts: &mut Vec<&'a str>, word: Word
 }
 
 impl<'a> Words<'a> {
-    /// Room for runs of this shape.
+    /// Creates words of this shape.
     pub fn new(shape: &Arc<Shape>) -> Self {
         Self {
             given: 0,
@@ -405,7 +405,7 @@ impl<'a> Words<'a> {
         &self.shape
     }
 
-    /// The same room for another run, whose texts live elsewhere.
+    /// Reuses the memory for another run, whose texts have another lifetime.
     #[inline]
     pub fn again<'b>(mut self) -> Words<'b> {
         self.clear();
@@ -414,7 +414,7 @@ impl<'a> Words<'a> {
             given: 0,
             inputs: self.inputs,
             arrays: self.arrays,
-            // In place: there is none to be mapped.
+            // `collect` reuses the allocation; the list is empty.
             texts: self.texts.into_iter().map(|_| "").collect(),
             numbers: self.numbers,
             results: self.results,
@@ -422,7 +422,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The same with copies of its texts: whoever lent them may take them back.
+    /// Replaces borrowed texts by copies, so that their lender can drop them.
     pub fn with_own_texts(self, copies: &mut String) -> Words<'_> {
         copies.clear();
         copies.reserve_exact(self.texts.iter().map(|text| text.len()).sum());
@@ -445,7 +445,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Forgets the inputs of the run before, in the same place.
+    /// Clears the inputs of the previous run.
     #[inline]
     pub fn clear(&mut self) {
         self.given = 0;
@@ -457,7 +457,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Writes an input; false where it is of another form.
+    /// Writes an input. Returns false if the form differs.
     #[inline]
     pub fn put(&mut self, input: usize, word: Word<'a>) -> bool {
         let Some(Given::Value { form, at }) = self.shape.inputs.get(input) else {
@@ -470,7 +470,7 @@ impl<'a> Words<'a> {
         write(*form, place, &mut self.texts, word)
     }
 
-    /// Begins an array of so many records.
+    /// Starts an array of this many records.
     #[inline]
     pub fn begin_rows(&mut self, input: usize, count: usize) -> bool {
         let Some(Given::Rows(shape)) = self.shape.inputs.get(input) else {
@@ -486,7 +486,7 @@ impl<'a> Words<'a> {
         true
     }
 
-    /// One of the rows of an array that was begun.
+    /// Returns one row of a started array.
     #[inline]
     pub fn row(&mut self, input: usize, number: usize) -> Option<Row<'_, 'a>> {
         let Some(Given::Rows(shape)) = self.shape.inputs.get(input) else {
@@ -506,7 +506,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// One more row of an array that was begun, for who does not know how many there will be.
+    /// Appends a row to a started array of unknown length.
     #[inline]
     pub fn add_row(&mut self, input: usize) -> Option<Row<'_, 'a>> {
         let Some(Given::Rows(shape)) = self.shape.inputs.get(input) else {
@@ -524,13 +524,13 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// True where every input was given.
+    /// Returns true if every input was written.
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.given == bits_below(self.shape.inputs.len())
     }
 
-    /// What machine code of this very shape is called with; nothing where an input was not given.
+    /// Returns the memory for machine code of exactly this shape, or `None` if an input is missing.
     #[inline]
     pub fn raw(&mut self, shape: &Arc<Shape>) -> Option<Raw<'_, 'a>> {
         if !Arc::ptr_eq(shape, &self.shape) || !self.is_whole() {
@@ -554,26 +554,26 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// An output of the run that was last; nothing where its words are no value, which machine code never leaves there.
+    /// Returns an output of the last run, or `None` if its words are no value.
     #[inline]
     pub fn output(&self, place: usize) -> Option<Word<'_>> {
         let (form, at) = *self.shape.outputs.get(place)?;
         self.result(form, at)
     }
 
-    /// The same of an output that has this form and stands here among the results, as the shape says.
+    /// Returns the output of this form at this position among the results.
     #[inline]
     pub fn result(&self, form: Form, at: usize) -> Option<Word<'_>> {
         self.word(form, self.results.get(self.at.1 + at..)?)
     }
 
-    /// The words of the inputs as they were put there: a run leaves them as they are.
+    /// Returns the input words, which a run leaves unchanged.
     #[inline]
     pub(crate) fn input_words(&self) -> &[u64] {
         self.inputs.get(self.at.0..).unwrap_or_default()
     }
 
-    /// The records of an input, likewise; nothing where it has none.
+    /// Returns the records of an input, or `None` if it is no array.
     pub(crate) fn rows_of(&self, input: usize) -> Option<RowsView<'_>> {
         let Given::Rows(shape) = self.shape.inputs.get(input)? else {
             return None;
@@ -586,7 +586,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// The value of this form that these words begin with.
+    /// Decodes the value of this form at the start of these words.
     #[inline]
     fn word(&self, form: Form, words: &[u64]) -> Option<Word<'_>> {
         let first = *words.first()?;
@@ -603,7 +603,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// The points that the run passed; of a form that does not say, none.
+    /// Returns the points that the run passed, or an empty path if the form records none.
     #[inline]
     pub fn path(&self) -> Path {
         let words = self
@@ -615,7 +615,7 @@ impl<'a> Words<'a> {
             .unwrap_or_default()
     }
 
-    /// The text that a word names.
+    /// Returns the text that a word refers to.
     #[inline]
     pub(crate) fn text(&self, word: u64) -> Option<&str> {
         let place = usize::try_from(word & !CONSTANT).ok()?;
@@ -630,7 +630,7 @@ impl<'a> Words<'a> {
 }
 
 impl<'a> Row<'_, 'a> {
-    /// Writes a field; false where it is of another form.
+    /// Writes a field. Returns false if the form differs.
     #[inline]
     pub fn put(&mut self, field: usize, word: Word<'a>) -> bool {
         let Some((form, at)) = self.shape.fields.get(field) else {
@@ -643,13 +643,13 @@ impl<'a> Row<'_, 'a> {
         write(*form, place, self.texts, word)
     }
 
-    /// As what a field stands.
+    /// Returns the form of a field.
     #[inline]
     pub fn form(&self, field: usize) -> Option<Form> {
         self.shape.fields.get(field).map(|(form, _)| *form)
     }
 
-    /// True where every field was given.
+    /// Returns true if every field was written.
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.given == bits_below(self.shape.fields.len())

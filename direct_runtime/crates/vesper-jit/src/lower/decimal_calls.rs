@@ -1,4 +1,4 @@
-//! Decimals of the quick level: a call for each operation, which is told where its operands stand in the slots.
+//! Decimals of the quick level: one routine call per operation, with slot numbers as arguments.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value, types};
@@ -10,12 +10,12 @@ use crate::routines::Work;
 use super::{Inline, Kind, Lower, NotCompiled, inline};
 
 impl Lower<'_, '_> {
-    /// True where operations on decimals are calls. What is computed of a side that may not be taken stands in no slots.
+    /// Returns true if decimal operations are calls. Values of a speculative side are in no slots.
     pub(super) fn is_called(&self) -> bool {
         self.in_slots && self.tried.is_none()
     }
 
-    /// Has a routine do an operation on decimals; false where that has machine code of its own.
+    /// Emits a routine call for a decimal operation. Returns false if the operation is inline.
     pub(super) fn decimal_in_slots(
         &mut self,
         op: Op,
@@ -45,7 +45,7 @@ impl Lower<'_, '_> {
         Ok(true)
     }
 
-    /// Whether a comparison of two decimals holds, which a routine finds out.
+    /// Emits a comparison of two decimals by a routine.
     pub(super) fn compare_in_slots(
         &mut self,
         condition: IntCC,
@@ -69,11 +69,11 @@ impl Lower<'_, '_> {
         let told = self.builder.ins().iconst(types::I64, told.cast_signed());
         let call = self.builder.ins().call(function, &[self.context, told]);
         let answer = self.builder.inst_results(call).first().copied();
-        // It is declared with one result.
+        // The routine is declared with one result.
         Ok(answer.unwrap_or(told))
     }
 
-    /// Where an operand stands in the slots. A constant stands there from the start of a run.
+    /// Returns the slot of an operand. A constant is in its slot from the start of a run.
     fn slot_of(&mut self, operand: Operand) -> Result<usize, NotCompiled> {
         if let Some(register) = operand.as_register() {
             return Ok(self

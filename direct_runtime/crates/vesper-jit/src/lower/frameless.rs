@@ -1,4 +1,4 @@
-//! Machine code that needs no frame: inputs and outputs are words, and where anything unusual happens all is given up.
+//! Lowering of frameless code: inputs and outputs are words, and every unusual case gives up.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, StackSlot, Type, Value, types};
@@ -15,10 +15,10 @@ use crate::frameless::{ABSENT, DONE, GAVE_UP, LAST_NUMBER_AT, NUMBERS_AT, SCRATC
 use crate::kinds::Bits;
 use crate::plan::{function_call, of_function, word_of};
 
-/// The upper bit of each byte that a text with a number has: those of ASCII have none.
+/// The high bit of each byte of a numbered text, which is clear in ASCII.
 const HIGH: i64 = 0x0080_8080_8080_8080;
 
-/// The functions that do what machine code does not.
+/// The functions that frameless code calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FramelessFunctions {
     pub(crate) call: FuncRef,
@@ -26,23 +26,23 @@ pub(crate) struct FramelessFunctions {
     pub(crate) length: FuncRef,
 }
 
-/// What is different where there is no frame.
+/// The state of lowering that only frameless code has.
 #[derive(Debug)]
 pub(crate) struct Frameless<'a> {
     pub(crate) shape: &'a Shape,
     pub(crate) called: FramelessFunctions,
-    /// Where the words of the outputs stand.
+    /// The address of the result words.
     results: Value,
     pub(crate) sites: Vec<Site>,
-    /// The numbers of texts among the inputs that stay what they are, by their places.
+    /// The numbers of text inputs that are never overwritten, by place.
     numbers: HashMap<usize, Value>,
-    /// Where all is given up, once somebody goes there,
+    /// The block that gives up, once it is needed.
     gives_up: Option<Block>,
-    /// and where that is because it would take too long.
+    /// The block that reports a run as too long.
     pub(super) too_long: Option<Block>,
-    /// True once the inputs are taken in: then slots are no more those of the inputs,
+    /// True once the inputs are loaded; slots then no longer refer to input words.
     pub(super) has_begun: bool,
-    /// but stand here, once there are any.
+    /// The slots on the stack, once there are any.
     pub(super) room: Option<StackSlot>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Frameless<'a> {
         }
     }
 
-    /// Where an input stands.
+    /// Returns the position of an input.
     pub(super) fn input(&self, place: usize, kind: Kind) -> Option<SlotBinding> {
         let slot = match (self.shape.inputs.get(place), self.shape.path) {
             (Some(Given::Value { at, .. }), _) => *at,
@@ -74,7 +74,7 @@ impl<'a> Frameless<'a> {
 }
 
 impl Lower<'_, '_> {
-    /// The block that gives up; nothing where there is a frame.
+    /// Returns the block that gives up, or `None` with a frame.
     pub(super) fn give_up_block(&mut self) -> Option<Block> {
         let words = self.words.as_mut()?;
         if let Some(block) = words.gives_up {
@@ -86,7 +86,7 @@ impl Lower<'_, '_> {
         Some(block)
     }
 
-    /// Gives up where an input that was just taken has another scale than the code knows it to have.
+    /// Gives up if a loaded input has another scale than the known one.
     pub(super) fn guard_scale(&mut self, kept: SlotBinding, next: usize) {
         let known = self.scales.get(&next).and_then(|known| known.get(kept.place));
         if let (Kind::Decimal, Some(scale)) = (kept.kind, known) {
@@ -99,7 +99,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Takes the number of a text that is an input, which is zero where it has none.
+    /// Loads the number of a text input, which is zero if it has none.
     pub(super) fn take_number(&mut self, kept: SlotBinding) -> Result<(), NotCompiled> {
         let mut all = self.code.instructions.iter();
         if kept.kind != Kind::Text || all.any(|one| accesses(self.code, one).writes.contains(&kept.place)) {
@@ -113,7 +113,7 @@ impl Lower<'_, '_> {
             .builder
             .ins()
             .load(types::I64, flags, self.context, NUMBERS_AT);
-        // Whatever the place is: behind the last there is nothing, and the last is none.
+        // Any index is valid: it is clamped to the last number, which is zero.
         let place = self.builder.ins().umin(text, last);
         let at = self.builder.ins().ishl_imm_s(place, 3);
         let at = self.builder.ins().iadd(first, at);
@@ -124,13 +124,13 @@ impl Lower<'_, '_> {
         Ok(())
     }
 
-    /// The number of a text, where it may have one.
+    /// Returns the number of a text operand, if it may have one.
     fn number(&self, text: Operand) -> Option<Value> {
         let place = text.as_register()?.0 as usize;
         self.words.as_ref()?.numbers.get(&place).copied()
     }
 
-    /// What `quick` gives where a condition holds, and otherwise `slow`, which is seldom asked.
+    /// Computes `quick` if a condition holds, and otherwise the rare `slow`.
     fn either(
         &mut self,
         ty: Type,
@@ -150,7 +150,7 @@ impl Lower<'_, '_> {
         Ok(either)
     }
 
-    /// Writes the block that gives up, if anybody goes there.
+    /// Lowers the block that gives up, if it is needed.
     pub(super) fn write_give_up(&mut self) {
         if let Some(block) = self.words.as_mut().and_then(|words| words.gives_up.take()) {
             self.builder.switch_to_block(block);
@@ -159,7 +159,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// True where all that is used stands in machine registers; otherwise, without a frame, this is given up here.
+    /// Returns true if all operands are in machine registers; otherwise frameless code gives up here.
     pub(super) fn has_all(&mut self, uses: &[(usize, Kind)]) -> bool {
         let stands = |(place, kind): &(usize, Kind)| self.state.native(*place) == Some(*kind);
         if uses.iter().all(stands) {
@@ -171,7 +171,7 @@ impl Lower<'_, '_> {
         false
     }
 
-    /// Writes the outputs where all is done.
+    /// Writes the outputs of a complete run.
     pub(super) fn give_outputs(&mut self) -> Result<(), NotCompiled> {
         let Some(words) = &self.words else {
             return Err(NotCompiled::new("outputs are written where there is a frame"));
@@ -192,7 +192,7 @@ impl Lower<'_, '_> {
             if !self.has_all(register.as_slice()) {
                 return Ok(());
             }
-            // A constant may be no small number.
+            // A constant may be a large decimal.
             let Ok(held) = self.operand(operand, kind) else {
                 if let Some(block) = self.give_up_block() {
                     self.builder.ins().jump(block, &NONE);
@@ -213,7 +213,7 @@ impl Lower<'_, '_> {
         Ok(())
     }
 
-    /// A part of a value as one whole word.
+    /// Extends a part of a value to a whole word.
     fn whole(&mut self, kind: Kind, value: Value) -> Value {
         match kind {
             Kind::Boolean => self.builder.ins().uextend(types::I64, value),
@@ -221,14 +221,14 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A constant text, by its place.
+    /// Returns a constant text as a word.
     pub(super) fn text(&mut self, operand: Operand) -> Option<Value> {
         let place = operand.as_constant()?;
         let word = CONSTANT | u64::from(place);
         Some(self.builder.ins().iconst(types::I64, word.cast_signed()))
     }
 
-    /// The loop over an array of the inputs, before its first row.
+    /// Starts a loop over an input array.
     pub(super) fn first_row(&mut self, over: Operand, how: &How) -> Result<(), NotCompiled> {
         let held = self.operand(over, Kind::Rows)?;
         let ([first, count], How::Inline { gives, .. }) = (held.as_slice(), how) else {
@@ -243,7 +243,7 @@ impl Lower<'_, '_> {
         Ok(())
     }
 
-    /// Notes how many rounds a loop had: none, one or many.
+    /// Notes the class of a loop's rounds: none, one or many.
     pub(super) fn note_rounds(&mut self, rounds: Value, point: u32) -> Result<(), NotCompiled> {
         let (word, bit) = word_of(self.code, point)
             .ok_or_else(|| NotCompiled::new("the points of a loop are in two words"))?;
@@ -257,7 +257,7 @@ impl Lower<'_, '_> {
         Ok(())
     }
 
-    /// How many items of a loop were taken, of so many.
+    /// Returns the number of items taken so far.
     pub(super) fn items_taken(&mut self, items: usize, began: usize) -> Result<Value, NotCompiled> {
         let began = self.only(began, Kind::Integer)?;
         let kind = self.state.native(items).unwrap_or(Kind::Items);
@@ -267,7 +267,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// What an operation gives that a function does.
+    /// Emits an operation that a function computes.
     pub(super) fn by_function(
         &mut self,
         op: Op,
@@ -322,7 +322,7 @@ impl Lower<'_, '_> {
                 .load(type_of(kind), TRUSTED, self.context, place)
         });
         let held: ValueParts = held.collect();
-        // What is known of it holds from here on.
+        // The known scale replaces the computed one.
         if let (Some(scale), [_, given]) = (self.function_scale(op, args), held.as_slice()) {
             let is_other = self
                 .builder
@@ -333,7 +333,7 @@ impl Lower<'_, '_> {
         Ok((kind, held))
     }
 
-    /// The scale that what a function gives is known to have.
+    /// Returns the known scale of a function's result.
     fn function_scale(&self, op: Op, args: &[Operand]) -> Option<u16> {
         if self.scales.is_empty() {
             return None;
@@ -341,7 +341,7 @@ impl Lower<'_, '_> {
         of_function(self.code, op, args)
     }
 
-    /// How many characters a text has. Of one with a number that is ASCII it is known.
+    /// Emits the characters of a text, which are known for a numbered ASCII text.
     fn text_length(&mut self, text: Operand) -> Result<(Kind, ValueParts), NotCompiled> {
         let Some(number) = self.number(text) else {
             return Ok((Kind::Integer, vec![self.count_characters(text)?]));
@@ -355,7 +355,7 @@ impl Lower<'_, '_> {
         Ok((Kind::Integer, vec![length]))
     }
 
-    /// How many characters a text has, counted.
+    /// Emits a call that counts the characters of a text.
     fn count_characters(&mut self, text: Operand) -> Result<Value, NotCompiled> {
         let missing = || NotCompiled::new("no code for the length of a text");
         let text = self.one(text, Kind::Text)?;
@@ -372,7 +372,7 @@ impl Lower<'_, '_> {
         Ok(length)
     }
 
-    /// Whether a text with a number is one of those with these.
+    /// Emits a comparison of a text number with these numbers.
     fn is_one_of(&mut self, number: Value, others: &[u64]) -> Value {
         let mut holds = None;
         for other in others {
@@ -386,7 +386,7 @@ impl Lower<'_, '_> {
         holds.unwrap_or_else(|| self.builder.ins().iconst(types::I8, 0))
     }
 
-    /// Whether a text is among the keys of a constant, or what that has for it.
+    /// Emits a lookup of a text in a constant.
     fn emit_lookup(
         &mut self,
         gives: Kind,
@@ -401,7 +401,7 @@ impl Lower<'_, '_> {
         let text = self.one(text, Kind::Text)?;
         let words = self.words.as_mut().ok_or_else(missing)?;
         let number = i64::try_from(words.sites.len()).map_err(|_| missing())?;
-        // What it holds stays where it is when it is moved: the code below has the address of the values.
+        // Moving the site keeps its heap data in place: the code below contains the address of the values.
         words.sites.push(site);
         let function = words.called.find;
         let site = self.builder.ins().iconst(types::I32, number);
@@ -438,7 +438,7 @@ impl Lower<'_, '_> {
         Ok((gives, held.collect()))
     }
 
-    /// True where a place has no value in machine registers and there is no frame that could have it.
+    /// Returns true if a place has no value in machine registers and there is no frame.
     pub(super) fn is_nowhere(&self, place: usize) -> bool {
         self.words.is_some() && self.state.get(place) == Place::Frame
     }

@@ -1,7 +1,7 @@
-//! Choices without jumps: both sides are computed, and one is taken.
+//! Choices without jumps: both sides are computed and one is selected.
 //!
-//! A processor that guesses the wrong side of a choice loses as much time as a dozen operations take; so two short sides
-//! without effects are both done. What overflows on the side that is not taken does not count.
+//! A mispredicted branch costs about a dozen operations, so two short sides without effects are both computed. An
+//! overflow on the side that is not taken does not count.
 
 use std::ops::Range;
 
@@ -11,21 +11,21 @@ use vesper_interp::code::Instruction;
 use super::masks::Chooser;
 use super::{BTreeMap, How, Inline, Kind, Lower, NONE, NotCompiled, Place, State, TriedSide, apply, inline};
 
-/// A side of at most so many instructions is computed even where it is not taken.
+/// The maximum instructions of a side that is computed speculatively.
 const MAX_SIDE_INSTRUCTIONS: usize = 4;
 
-/// The two sides of a choice, and where they come together.
+/// The two sides of a choice and their join.
 #[derive(Debug)]
 pub(super) struct Choice {
     next: Range<usize>,
     other: Range<usize>,
     join: usize,
-    /// What either side gives that is needed behind the choice.
+    /// The results of the sides that are live after the choice.
     gives: Vec<(usize, Kind)>,
 }
 
 impl Lower<'_, '_> {
-    /// The choice that the instruction at hand makes, where both sides are short and have no effects.
+    /// Returns the choice of the current instruction, if both sides are short and without effects.
     pub(super) fn choice(&self, how: &How, to: usize) -> Result<Option<Choice>, NotCompiled> {
         let next = self.at + 1;
         if to <= next {
@@ -75,7 +75,7 @@ impl Lower<'_, '_> {
         }))
     }
 
-    /// True where nobody jumps into the sides of a choice from elsewhere.
+    /// Returns true if no jump enters the sides of a choice from elsewhere.
     fn is_closed(&self, to: usize, join: usize, has_other: bool) -> bool {
         let is_inside = |at: usize| at > self.at && at < join;
         let is_own = |at: usize, target: usize| at == self.at && target == to && has_other;
@@ -84,7 +84,7 @@ impl Lower<'_, '_> {
             && !self.plan.entries.iter().any(|entry| is_inside(*entry))
     }
 
-    /// What a side gives; nothing where it cannot be computed for nothing.
+    /// Returns the results of a side, or `None` if it cannot be computed speculatively.
     fn side_results(
         &self,
         side: &Range<usize>,
@@ -122,7 +122,7 @@ impl Lower<'_, '_> {
         Ok(Some(given))
     }
 
-    /// Computes both sides and takes one.
+    /// Computes both sides and selects one.
     pub(super) fn select(
         &mut self,
         how: &How,
@@ -176,21 +176,21 @@ impl Lower<'_, '_> {
         self.builder.ins().jump(to, &NONE);
         let is_bare = self.block_at(choice.join).is_ok_and(|block| block == to);
         if is_bare && self.is_reached_from_here(choice.join) {
-            // What is known of values here is known there.
+            // Values known here stay known in the next block.
             self.builder.seal_block(to);
             self.follows = Some(to);
         }
         Ok(())
     }
 
-    /// True where one comes to the end of the choice at hand from its sides alone.
+    /// Returns true if the end of the choice is reached only from its sides.
     fn is_reached_from_here(&self, join: usize) -> bool {
         let is_side = |at: usize| at >= self.at && at < join;
         let mut jumps = self.plan.jumps.iter().filter(|(_, to)| *to == join);
         jumps.all(|(from, _)| is_side(*from)) && !self.plan.entries.contains(&join)
     }
 
-    /// One side, computed as if it were taken. Guards of it leave the code before the choice.
+    /// Computes one side as if it were taken. Its guards leave before the choice.
     fn side(&mut self, how: &How, side: &Range<usize>, is_taken: Value) -> Result<TriedSide, NotCompiled> {
         self.tried = Some(TriedSide {
             is_taken,
@@ -223,15 +223,15 @@ impl Lower<'_, '_> {
             .ok_or_else(|| NotCompiled::new("a side of a choice was lost"))
     }
 
-    /// One of two values, without a jump.
+    /// Selects one of two values without a jump.
     fn select_value(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
         match self.builder.func.dfg.value_type(yes) {
             types::F64 => {}
             types::I64 => return self.select_integer(chooser, yes, no),
             _ => return self.builder.ins().select(chooser.condition, yes, no),
         }
-        // SEMANTICS: `a - b` is `a + (-b)`, exactly. So a sum that goes on either way is one addition of either term,
-        // and the choice is not on the way from one round of a loop to the next.
+        // SEMANTICS: `a - b` equals `a + (-b)` exactly. So a sum on either side becomes one addition of the selected
+        // term, and the choice leaves the dependency chain between rounds.
         if let (Some((Opcode::Fadd, sum, term)), Some((Opcode::Fsub, other, less))) =
             (self.parts(yes), self.parts(no))
             && sum == other
@@ -243,7 +243,7 @@ impl Lower<'_, '_> {
         if let Some(mask) = chooser.mask {
             return self.select_by_mask(mask, yes, no);
         }
-        // Choosing between floats is a jump on some processors; between their bits it is none.
+        // Selecting floats is a jump on some processors; selecting their bits is not.
         let bits = |lower: &mut Self, value| {
             lower
                 .builder
@@ -257,8 +257,8 @@ impl Lower<'_, '_> {
             .bitcast(types::F64, MemFlagsData::new(), chosen)
     }
 
-    /// One of two integers. What both sides begin with is not part of the choice, so that it is not on the way from one
-    /// round of a loop to the next; and a choice between two constants is arithmetic where that is cheaper.
+    /// Selects one of two integers. A common operand stays outside of the selection, to shorten the dependency chain
+    /// between rounds. A choice between two constants becomes arithmetic if that is cheaper.
     fn select_integer(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
         match (self.parts(yes), self.parts(no)) {
             (Some((Opcode::Bor, first, bits)), Some((Opcode::Bor, other, or))) if first == other => {
@@ -277,7 +277,7 @@ impl Lower<'_, '_> {
             if apart > 0 && apart.count_ones() == 1 {
                 let is = self.as_integer(chooser);
                 let places = i64::from(apart.trailing_zeros());
-                // Two bits side by side are the same number further left.
+                // Two adjacent bits are the same number shifted.
                 if no % apart == 0 {
                     let either = self.builder.ins().iadd_imm_s(is, no / apart);
                     return self.builder.ins().ishl_imm_s(either, places);
@@ -289,7 +289,7 @@ impl Lower<'_, '_> {
         self.builder.ins().select(chooser.condition, yes, no)
     }
 
-    /// The integer that a value is, where it is a constant.
+    /// Returns the integer of a constant value.
     pub(super) fn known(&self, value: Value) -> Option<i64> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
@@ -304,7 +304,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The opposite of a float. That of a product with a constant is the product with the opposite of it.
+    /// Negates a float. For a product with a constant, negates the constant.
     fn negate(&mut self, value: Value) -> Value {
         if let Some((Opcode::Fmul, other, factor)) = self.parts(value)
             && let ValueDef::Result(constant, _) = self.builder.func.dfg.value_def(factor)
@@ -317,7 +317,7 @@ impl Lower<'_, '_> {
         self.builder.ins().fneg(value)
     }
 
-    /// The operation that a value is the result of, and its two arguments.
+    /// Returns the operation and the two operands that compute a value.
     pub(super) fn parts(&self, value: Value) -> Option<(Opcode, Value, Value)> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
@@ -333,7 +333,7 @@ impl Lower<'_, '_> {
     }
 }
 
-/// True for an instruction that may be done for nothing: it has no effects, and takes little time.
+/// Returns true for a cheap instruction without effects.
 fn is_harmless(instruction: &Instruction) -> bool {
     match instruction {
         Instruction::Move { .. } | Instruction::Note { .. } => true,

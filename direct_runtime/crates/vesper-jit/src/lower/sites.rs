@@ -1,4 +1,4 @@
-//! What is left to functions on the frame.
+//! Calls of functions that execute instructions on the frame.
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use vesper_interp::code::Instruction;
@@ -15,13 +15,13 @@ impl Lower<'_, '_> {
         i64::try_from(number).unwrap_or(i64::MAX)
     }
 
-    /// What the loop of the instruction at hand gathers, where that is what is loaded.
+    /// Returns the fields to gather if the current instruction loads a loop.
     fn rows(&self, kind: Kind) -> Option<Rows> {
         let rows = self.plan.rows.get(&self.at);
         rows.filter(|_| kind == Kind::Items).cloned()
     }
 
-    /// Calls the function, and gives its answer.
+    /// Emits the call and returns its result.
     pub(super) fn call_step(&mut self, site: i64) -> Value {
         let site = self.builder.ins().iconst(types::I32, site);
         let call = self
@@ -29,11 +29,11 @@ impl Lower<'_, '_> {
             .ins()
             .call(self.functions.step, &[self.context, site]);
         let answer = self.builder.inst_results(call).first().copied();
-        // It is declared with one result.
+        // The function is declared with one result.
         answer.unwrap_or(site)
     }
 
-    /// Has a function do something that may only refuse; the code goes on behind it.
+    /// Emits a call that can only succeed or refuse; the code continues after it.
     pub(super) fn call_site(&mut self, site: Site, is_guard: bool) {
         if is_guard {
             self.force();
@@ -68,14 +68,14 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Goes on where a function did what it was asked to. In code of the quick level.
+    /// Leaves quick-level code if the called function refused.
     pub(super) fn leave_if_refused(&mut self, answer: Value) {
         let (refused, next) = (self.refused_block(), self.builder.create_block());
         self.builder.ins().brif(answer, refused, &NONE, next, &NONE);
         self.builder.switch_to_block(next);
     }
 
-    /// The call behind an instruction that reads a field for it alone.
+    /// Returns the call after a field instruction that alone uses the field.
     pub(super) fn borrowing_call(&self, gives: &[(usize, Option<Kind>)]) -> Option<Instruction> {
         let [(field, None)] = gives else {
             return None;
@@ -101,8 +101,7 @@ impl Lower<'_, '_> {
         is_lent.then_some(*call)
     }
 
-    /// Does a call together with the instruction at hand, which reads a field for it. Where the two are left, it is
-    /// before both.
+    /// Emits a call together with the current field instruction. An exit is before both.
     pub(super) fn emit_borrowing_call(
         &mut self,
         field: &Instruction,
@@ -126,7 +125,7 @@ impl Lower<'_, '_> {
         self.step(&call, Some(*field), &all, gives, *direct)
     }
 
-    /// Takes what an instruction computes with out of the frame, where it is not in machine registers already.
+    /// Loads operands from the frame, unless they are in machine registers.
     pub(super) fn take_in(&mut self, uses: &[(usize, Kind)]) {
         let mut taken: Vec<usize> = Vec::new();
         for (place, kind) in uses {
@@ -150,7 +149,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// An instruction that a function does on the frame.
+    /// Emits an instruction that a function executes on the frame.
     pub(super) fn step(
         &mut self,
         instruction: &Instruction,
@@ -161,7 +160,7 @@ impl Lower<'_, '_> {
     ) -> Result<(), NotCompiled> {
         let takes_fuel = takes_fuel(instruction);
         let jump = self.plan.touched.get(self.at).and_then(|touched| touched.jump);
-        // A field that is read for the call alone is read again where the two are left.
+        // An exit repeats the field instruction that serves only this call.
         let before = if lent.is_some() { self.at - 1 } else { self.at };
         let mut kept: Vec<SlotBinding> = Vec::new();
         for place in reads {
@@ -228,7 +227,7 @@ impl Lower<'_, '_> {
         let fault = self.fault_block();
         match load {
             Some(load) => {
-                // It is done, and stands in the frame.
+                // The instruction was executed, and its result is in the frame.
                 let mut state = self.state.clone();
                 state.set(load.place, Place::Frame);
                 let after = self.exit(self.at + 1, &state);
@@ -257,8 +256,7 @@ impl Lower<'_, '_> {
         Ok(())
     }
 
-    /// The same in code of the quick level: all that the function needs is in the slots, and the site knows where to
-    /// leave the code.
+    /// Emits the call in quick-level code: all operands are in slots, and the site determines the exit.
     fn step_in_slots(
         &mut self,
         site: Site,

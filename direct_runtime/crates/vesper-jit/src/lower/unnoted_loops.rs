@@ -1,8 +1,8 @@
-//! Loops that go on in a copy without notes, once the path has seen all that their rounds note.
+//! Copies of loops without notes, entered once the path contains all notes of the loop.
 //!
-//! A path is a set: what was noted once need not be noted again. So a loop that notes is left after its first rounds, and
-//! what they have seen is looked at; where that is all there is to see, the rest of the rounds is that of the form without
-//! notes. Otherwise they go on as before, and it is looked at again after four times as many.
+//! A path is a set, so a point need not be noted twice. After its first rounds a loop checks the path. If it contains
+//! every note of the loop, the remaining rounds run in the copy. Otherwise the loop continues, and checks again after
+//! four times as many rounds.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +16,30 @@ use super::exits::{Late, Then};
 use super::loops::InStep;
 use super::{Kind, Lower, NONE, NotCompiled};
 
-/// So many rounds are done before it is looked at what they have seen.
+/// The rounds before the first check of the path.
 const FIRST_CHECK_ROUNDS: i64 = 32;
-/// Longer loops are not written twice: the time that making code takes grows faster than the code.
+/// The maximum instructions of a copied loop, because compile time grows faster than the code.
 const MAX_COPIED_INSTRUCTIONS: usize = 96;
 
-/// What the rounds of a loop note.
+/// The notes of a loop's rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notes {
-    /// Nothing, or more than is looked at.
+    /// None, or too many to check.
     Any,
-    /// These bits of one word of the path.
+    /// These bits of one path word.
     Bits { word: usize, bits: i64 },
-    /// It is the copy: all has been seen.
+    /// All are in the path: this is the copy.
     Seen,
 }
 
-/// Copies of loops.
+/// The copies of loops.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// The loops that have one, by where they start.
+    /// The copied loops, by their start.
     of: BTreeMap<usize, InStep>,
-    /// Where a copy begins a round.
+    /// The block that begins a round of each copy.
     taken: BTreeMap<usize, Block>,
-    /// While one is written.
+    /// True while a copy is lowered.
     is_written: bool,
 }
 
@@ -48,7 +48,7 @@ impl Copies {
         self.is_written
     }
 
-    /// Told of a loop whose head was just written.
+    /// Adds a loop whose head was just lowered.
     pub(super) fn add(&mut self, in_step: InStep) {
         if matches!(in_step.notes, Notes::Bits { .. }) {
             self.of.insert(in_step.start, in_step);
@@ -57,7 +57,7 @@ impl Copies {
 }
 
 impl Lower<'_, '_> {
-    /// What the rounds of a loop from here to there note.
+    /// Returns the notes of the rounds of a loop.
     pub(super) fn notes(&self, start: usize, end: usize) -> Notes {
         let inside = self.code.instructions.get(start + 1..end).unwrap_or_default();
         let mut noted = inside.iter().filter_map(|one| match one {
@@ -76,8 +76,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// How many items are left where it is first looked at what the rounds have seen, of so many, and where they end with
-    /// so many left.
+    /// Returns the remaining items at the first check of the path.
     pub(super) fn first_check(&mut self, in_step: InStep, left: Value, last: Value) -> Value {
         if !matches!(in_step.notes, Notes::Bits { .. }) {
             return last;
@@ -86,14 +85,14 @@ impl Lower<'_, '_> {
         self.after(left, first, last)
     }
 
-    /// How many items are left after so many rounds, or where they end.
+    /// Returns the remaining items after this many rounds, at least `last`.
     fn after(&mut self, left: Value, rounds: Value, last: Value) -> Value {
         let rounds = self.builder.ins().umin(rounds, left);
         let then = self.builder.ins().isub(left, rounds);
         self.builder.ins().umax(then, last)
     }
 
-    /// The head of a loop has stopped with so many items left: where it is not over, it goes on at `taken` or in the copy.
+    /// Lowers the stop of a loop's head: unless the loop is over, continues at `taken` or in the copy.
     pub(super) fn check_path(&mut self, in_step: InStep, left: Value, taken: Block) {
         if !matches!(in_step.notes, Notes::Bits { .. }) {
             return;
@@ -105,7 +104,7 @@ impl Lower<'_, '_> {
         let is_over = self.builder.ins().icmp(IntCC::Equal, left, last);
         self.builder.ins().brif(is_over, over, &NONE, looks, &NONE);
         self.builder.switch_to_block(over);
-        // Written last: neither what is counted in the loop nor the copy is known yet.
+        // Lowered last, because neither the counted choices nor the copy are known yet.
         self.late.push(Late {
             block: looks,
             kept: Vec::new(),
@@ -114,7 +113,7 @@ impl Lower<'_, '_> {
         });
     }
 
-    /// Goes on in the copy where the path has seen all, and at `taken` where it has not.
+    /// Continues in the copy if the path is complete, and otherwise at `taken`.
     pub(super) fn continue_unnoted(&mut self, in_step: InStep, taken: Block) {
         let (Notes::Bits { word, bits }, Some(copy)) =
             (in_step.notes, self.plain.taken.get(&in_step.start).copied())
@@ -147,7 +146,7 @@ impl Lower<'_, '_> {
         self.builder.ins().jump(taken, &NONE);
     }
 
-    /// Writes the copies.
+    /// Lowers the copies.
     pub(super) fn copies(&mut self) -> Result<(), NotCompiled> {
         for (start, in_step) in std::mem::take(&mut self.plain.of) {
             let Some((head, _)) = in_step.taken else {

@@ -1,5 +1,5 @@
-//! How each instruction is done where there is no frame. What has no form in machine registers is left: the whole run is
-//! then done again in the ordinary way.
+//! The plan of frameless code. Without a form in machine registers an instruction is an exit, and the whole run is
+//! repeated with a frame.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use crate::dataflow::{Accesses, accesses, loop_place, register_place};
 use crate::frameless::{Arg, Keys, Site};
 use crate::kinds::{Kind, inline};
 
-/// A call that a function does, on words.
+/// A call of a function on words.
 #[derive(Debug)]
 pub(crate) struct FunctionCall {
     pub(crate) site: Site,
-    /// What the function is given, in this order.
+    /// The arguments, in order.
     pub(crate) given: Vec<(Operand, Kind)>,
     pub(crate) gives: Kind,
 }
 
-/// What is taken into machine registers at the start: all inputs, and the path, which is empty then.
+/// Returns the values loaded at the start: all inputs and the empty path.
 pub(super) fn loads(shape: &Shape) -> Vec<(usize, Kind)> {
     let inputs = shape.inputs.iter().enumerate();
     let path = shape.path.into_iter();
@@ -108,7 +108,7 @@ pub(super) fn how(
     known.unwrap_or(How::Leave)
 }
 
-/// True where the loop that an instruction looks at goes through an array.
+/// Returns true if the loop of an instruction runs over an array.
 fn starts_with_rows(code: &Code, at: usize) -> bool {
     let Some(Instruction::LoopBegan { slot, .. }) = code.instructions.get(at) else {
         return false;
@@ -122,7 +122,7 @@ fn starts_with_rows(code: &Code, at: usize) -> bool {
     last == Some(true)
 }
 
-/// The word of the path that the three points of a loop are in, and the bit of the first; nothing where they are in two.
+/// Returns the path word of the three points of a loop and the bit of the first, or `None` if they span two words.
 pub(crate) fn word_of(code: &Code, point: u32) -> Option<(usize, u8)> {
     let path = code.path.as_ref()?;
     let ((word, bit), (last, _)) = (path.place(point), path.place(point + 2));
@@ -148,7 +148,7 @@ fn by_function(code: &Code, at: usize, instruction: &Instruction) -> Option<How>
         } => (function_call(code, op, &[first, second])?, Vec::new()),
         _ => return None,
     };
-    // How long a text is says no fuel, and a kernel gets a copy of it: in the rounds of a range that may become any time.
+    // The length of a text costs no fuel and a kernel copies it, so in a range the time would be unbounded.
     let is_of_text = call.given.iter().any(|(_, kind)| *kind == Kind::Text);
     if is_of_text && is_in_range(code, at) {
         return None;
@@ -161,7 +161,7 @@ fn by_function(code: &Code, at: usize, instruction: &Instruction) -> Option<How>
     })
 }
 
-/// True in the rounds of a loop through a range.
+/// Returns true in the rounds of a loop over a range.
 fn is_in_range(code: &Code, at: usize) -> bool {
     let before = code.instructions.iter().enumerate().take(at);
     let mut heads = before.filter_map(|(head, one)| match one {
@@ -171,7 +171,7 @@ fn is_in_range(code: &Code, at: usize) -> bool {
     heads.any(|(head, done)| at < done as usize && goes_through_range(code, head))
 }
 
-/// How a function does an operation; nothing where its arguments or its result have no form in words.
+/// Plans the call of an operation, or returns `None` if an argument or the result has no form in words.
 pub(crate) fn function_call(code: &Code, op: Op, args: &[Operand]) -> Option<FunctionCall> {
     let of_texts = |site, count: usize, gives| {
         let given = args.get(..count)?.iter().map(|arg| (*arg, Kind::Text)).collect();
@@ -192,7 +192,7 @@ pub(crate) fn function_call(code: &Code, op: Op, args: &[Operand]) -> Option<Fun
     }
 }
 
-/// A text that is looked up in a constant.
+/// Plans a lookup of a text in a constant.
 fn lookup_call(code: &Code, op: Op, args: &[Operand]) -> Option<FunctionCall> {
     let [first, second, ..] = args else {
         return None;
@@ -229,7 +229,7 @@ fn lookup_call(code: &Code, op: Op, args: &[Operand]) -> Option<FunctionCall> {
     })
 }
 
-/// An operation that a kernel does on values made for it.
+/// Plans a kernel call on temporary values.
 fn kernel_call(op: Op, args: &[Operand]) -> Option<FunctionCall> {
     let signature = op.signature();
     if !signature.named.is_empty() || !signature.typed.is_empty() || !signature.patterns.is_empty() {
@@ -260,17 +260,17 @@ fn kernel_call(op: Op, args: &[Operand]) -> Option<FunctionCall> {
     })
 }
 
-/// So much work a run may come to of which nobody knows beforehand how long it takes: about a millisecond, since one is
-/// some of a nanosecond to some nanoseconds. Meanwhile neither signals nor other threads get their turn, and Python's own
-/// code has five milliseconds before another thread gets one. A run on a frame lets others run after 4,096 rounds.
+/// The maximum work of a run of unknown length: about a millisecond, at up to a few nanoseconds per unit. No signal
+/// or other thread is served meanwhile, and Python switches threads every five milliseconds. A framed run polls after
+/// 4,096 rounds.
 const MAX_WORK: u64 = 1 << 20;
-/// More units are not spent either, however short the rounds are.
+/// The maximum fuel, however short the rounds are.
 const MAX_UNITS: u64 = 1 << 16;
-/// The work of an instruction that a function does.
+/// The work of an instruction that calls a function.
 const CALL_WORK: u64 = 64;
 
-/// How many units may be spent from the first range on: what a round of the longest loop does, so many times, is not too
-/// much. Loops through arrays of the inputs have their bound in those, which were read: that takes longer.
+/// Returns the maximum fuel from the first range on, so that this many rounds of the longest loop stay within
+/// `MAX_WORK`. Loops over input arrays are bounded by reading the inputs, which takes longer.
 pub(super) fn max_units(code: &Code, plan: &Plan) -> Option<u64> {
     let mut all = code.instructions.iter();
     if !all.any(|one| matches!(one, Instruction::LoopRange { .. })) {
@@ -291,7 +291,7 @@ pub(super) fn max_units(code: &Code, plan: &Plan) -> Option<u64> {
     Some((MAX_WORK / longest.unwrap_or(1).max(1)).min(MAX_UNITS))
 }
 
-/// What stands in the rows of loops through arrays of the inputs, by the instructions that belong to these loops.
+/// Returns the row layout of loops over input arrays, by the instructions of these loops.
 pub(super) fn rows(code: &Code, shape: &Shape) -> BTreeMap<usize, Rows> {
     let mut found = BTreeMap::new();
     for (start, instruction) in code.instructions.iter().enumerate() {
@@ -309,7 +309,7 @@ pub(super) fn rows(code: &Code, shape: &Shape) -> BTreeMap<usize, Rows> {
             rows.fields.push((place, Kind::of_form(*form), *at));
         }
         let mut members = vec![start];
-        // Until the slot is taken by the next loop.
+        // Up to the next loop in the same slot.
         for (at, instruction) in code.instructions.iter().enumerate().skip(start + 1) {
             match *instruction {
                 Instruction::LoopStart { slot: other, .. } | Instruction::LoopRange { slot: other, .. }
@@ -330,7 +330,7 @@ pub(super) fn rows(code: &Code, shape: &Shape) -> BTreeMap<usize, Rows> {
     found
 }
 
-/// The array of the inputs that an operand always is.
+/// Returns the input array that an operand always is.
 fn array<'a>(code: &Code, shape: &'a Shape, operand: Operand) -> Option<&'a RowShape> {
     let place = register_place(operand.as_register()?);
     let Given::Rows(rows) = shape.inputs.get(place)? else {

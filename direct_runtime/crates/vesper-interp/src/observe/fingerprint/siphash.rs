@@ -1,20 +1,20 @@
-//! `SipHash-2-4` over pieces of at most sixteen bytes, which come as numbers.
+//! `SipHash-2-4` over pieces of at most sixteen bytes, given as numbers.
 //!
-//! Values are short, and who hashes one has it in a register. So nothing is gathered in memory first: what does not fill a
-//! word yet is held back in a word, and everything stays in registers as long as whoever hashes is one function.
+//! Values are short and usually in registers, so nothing is buffered in memory: bytes that do not fill a word are
+//! held in one, and inlined code keeps the whole state in registers.
 
 use super::FingerprintKey;
 
 #[derive(Clone, Debug)]
 pub(super) struct Sip {
     state: [u64; 4],
-    /// The bytes that do not fill a word yet, the lowest first; above them it is zero.
+    /// The bytes that do not fill a word yet, lowest first; zero above them.
     held: u64,
-    /// How many bytes there were.
+    /// The total number of bytes.
     length: u64,
 }
 
-/// So many bytes, at most sixteen, the lowest first; above them it is zero.
+/// At most sixteen bytes, lowest first; zero above them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub(super) low: u64,
@@ -33,7 +33,7 @@ impl Piece {
         }
     }
 
-    /// The first bytes of these, eight where there are as many, and what is behind them.
+    /// Splits off the first eight bytes, or all if there are fewer.
     #[inline]
     pub(super) fn first_of(bytes: &[u8]) -> (Self, &[u8]) {
         let (low, length, behind): (_, _, &[u8]) = match bytes.split_first_chunk::<8>() {
@@ -45,7 +45,7 @@ impl Piece {
     }
 }
 
-/// Fewer than eight bytes as a number: their first ones and their last ones, which may be the same.
+/// Packs fewer than eight bytes into a number from overlapping first and last chunks.
 #[inline]
 fn below_eight(bytes: &[u8]) -> u64 {
     let length = bytes.len();
@@ -80,7 +80,7 @@ impl Sip {
         let Piece { low, high, length } = piece;
         let held = self.length % 8;
         let shift = 8 * held;
-        // In two steps: nothing is left of a word where nothing is held, and no shift takes away all 64 bits.
+        // Two shifts: with no held bytes the result is zero, and no single shift reaches 64 bits.
         let left_of = |word: u64| word >> 1 >> (63 - shift);
         let first = self.held | low << shift;
         let second = left_of(low) | high << shift;
@@ -159,7 +159,7 @@ mod tests {
         hasher.finish()
     }
 
-    /// Bytes of which no two next to each other are alike, and none is zero.
+    /// Returns bytes that are not zero and differ from their neighbours.
     fn some(length: usize) -> Vec<u8> {
         (0_u8..=250)
             .cycle()

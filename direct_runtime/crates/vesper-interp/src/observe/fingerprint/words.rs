@@ -1,34 +1,34 @@
-//! The same hash over inputs that stand in words: what a run without a frame has read is hashed as if it had had one.
+//! Fingerprints of inputs in words, equal to those of the same inputs as values.
 //!
-//! Byte for byte as `Fingerprint::value`, so that nobody can tell by which way an execution was run. What comes before an
-//! input and the input itself are one number, and how it is put together is found when the form is made: every run that is
-//! compared is hashed, and most of what it would ask has the same answer each time.
+//! SEMANTICS: the bytes equal those of `Fingerprint::value`, so a fingerprint does not depend on how a run was
+//! executed. Every compared run is hashed, so the encoding of each input (its prefix and kind) is planned once per
+//! form.
 
 use super::{Fingerprint, Piece};
 use crate::inputs::parts::Parts;
 use crate::inputs::reads::Source;
 use crate::tier::words::{Form, Given, RowsView, Shape, Words};
 
-/// How an input that stands in words is hashed.
+/// How one input in words is hashed.
 #[derive(Debug)]
 pub(crate) struct HashPlan {
-    /// Where its words begin, among those of the inputs; of records, which input it is.
+    /// The position of its words; for records, the index of the input.
     at: usize,
-    /// What comes before what is in the words: that it is an input, which, and the tag of its type.
+    /// The prefix: the input tag, the index of the input and the tag of its type.
     before: u64,
     kind: Kind,
 }
 
-/// How many bytes come before what is in the words.
+/// The bytes of the prefix.
 const BEFORE: u64 = 6;
 
-/// What follows.
+/// The encoding of the value after the prefix.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Nothing: only that it is there is read.
+    /// No bytes: only the presence is read.
     Nothing,
     Boolean,
-    /// Any word, as it is.
+    /// The word unchanged.
     Word,
     Float,
     Decimal,
@@ -38,7 +38,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Of a value, and its tag.
+    /// Returns the kind and the tag of a form.
     #[inline]
     fn of(form: Form, parts: &Parts) -> (Self, u8) {
         if *parts == Parts::Outside {
@@ -59,7 +59,7 @@ impl Kind {
 }
 
 impl HashPlan {
-    /// Of inputs of a shape, of which these parts are read; nothing where something else is read than inputs.
+    /// Plans the hashes of these inputs, or returns `None` if a source is no input.
     pub(crate) fn all_of(sources: &[Source], shape: &Shape, parts: &[Parts]) -> Option<Box<[Self]>> {
         (sources.iter())
             .map(|source| match source {
@@ -88,8 +88,9 @@ fn parts_of(parts: &[Parts], input: usize) -> &Parts {
 }
 
 impl Fingerprint {
-    /// As `add_input` of the same inputs as values, one after the other; nothing where one does not stand in these words.
-    /// By value, as in all that is called from here: nobody has the address of what is hashed, so that it is in registers.
+    /// Adds inputs in words, like `add_input` for each, or returns `None` if an input is not in these words.
+    ///
+    /// Passes the state by value here and below, so that it stays in registers.
     #[inline]
     pub(crate) fn with_words(
         mut self,
@@ -164,9 +165,8 @@ impl Fingerprint {
     }
 }
 
-/// A value whose words begin here, with so many bytes in front of it, and what is left of the text that it is, if it is one;
-/// nothing where these are no words of such a value. Out of its words at once: to make a value of them only to ask which
-/// one it is costs as much again.
+/// Encodes a value with its prefix, and returns the rest of a text after the first piece. Returns `None` for invalid
+/// words. Decodes words directly, because constructing a `Word` first would double the cost.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
@@ -185,7 +185,7 @@ fn piece<'w, const BEFORE: u64>(
         high: number >> (64 - 8 * BEFORE),
         length: BEFORE + bytes,
     };
-    // Behind a word that was put there.
+    // Appends two bytes after the word.
     let with_more = |number: u64, two: u16| Piece {
         high: number >> (64 - 8 * BEFORE) | u64::from(two) << (8 * BEFORE),
         ..with(number, 10)
@@ -203,7 +203,7 @@ fn piece<'w, const BEFORE: u64>(
         Kind::Text => {
             let text = words.text(first)?.as_bytes();
             let length = text.len() as u64;
-            // Codes of countries, and what else is short, are in the same piece.
+            // Short texts, such as country codes, fit the same piece.
             return Some(match text.split_first_chunk() {
                 Some((two, behind)) => (with_more(length, u16::from_le_bytes(*two)), behind),
                 None => (with(length, 8), text),

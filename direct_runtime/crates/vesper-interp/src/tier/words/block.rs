@@ -1,15 +1,14 @@
-//! Many runs without a frame, one after the other: the inputs of all of them are written column by column, and the outputs
-//! read so.
+//! Blocks of frameless runs, with inputs written and outputs read column by column.
 //!
-//! What is the same for all rows of a column (its form, where it stands in a row) is looked at once for a column and not
-//! once for a value. A row that cannot be run so is left out: it is then run in the ordinary way.
+//! The form and position of a column are checked once per column instead of once per value. A row that cannot run
+//! this way is excluded and runs with a frame.
 
 use std::slice::ChunksExactMut;
 use std::sync::Arc;
 
 use super::{Express, Form, Given, Shape, Word, Words, bits_below, write};
 
-/// What machine code is called with for the rows of a block.
+/// The memory passed to machine code for the rows of a block.
 #[derive(Debug)]
 pub struct RawRows<'w, 'a> {
     pub texts: &'w [&'a str],
@@ -20,7 +19,7 @@ pub struct RawRows<'w, 'a> {
 }
 
 impl<'w> RawRows<'w, '_> {
-    /// Of every row that is to be run: where it is noted whether it has outputs, its words, and its results.
+    /// Returns each active row: its success flag, its words and its results.
     #[inline]
     pub fn rows(self) -> impl Iterator<Item = (&'w mut bool, &'w mut [u64], &'w mut [u64])> {
         let rows = self.rows.iter_mut().zip(self.words).zip(self.results);
@@ -29,18 +28,18 @@ impl<'w> RawRows<'w, '_> {
     }
 }
 
-/// Room for the inputs and outputs of many runs.
+/// Inputs and outputs of many frameless runs.
 #[derive(Debug)]
 pub struct Block<'a> {
-    /// Those of all rows; where one begins is set before it is run.
+    /// The words of all rows; the offset is set before each run.
     words: Words<'a>,
     max_rows: usize,
-    /// For each row, before it is run: whether it can be; and after it was: whether it has outputs.
+    /// Per row: whether it can run, and after the run whether it has outputs.
     rows: Vec<bool>,
 }
 
 impl<'a> Block<'a> {
-    /// Room for so many runs of this shape at a time; nothing where an input is an array, or there is nothing to write.
+    /// Creates a block of at most `max_rows` rows, or `None` if an input is an array or there are no words.
     pub fn new(shape: &Arc<Shape>, max_rows: usize) -> Option<Self> {
         if shape.arrays > 0 || shape.words == 0 || shape.results == 0 {
             return None;
@@ -55,14 +54,14 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// Forgets what was there, and begins so many rows, of which nothing is written yet.
+    /// Clears the block and starts this many empty rows.
     pub fn begin(&mut self, rows: usize) {
         self.words.clear();
         self.rows.clear();
         self.rows.resize(rows.min(self.max_rows), true);
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -71,8 +70,8 @@ impl<'a> Block<'a> {
         self.rows.is_empty()
     }
 
-    /// Writes an input of every row; a row for which there is nothing, or something of another form, is left out. False
-    /// where there is no such input, or there are fewer than rows: then none is run.
+    /// Writes an input of every row. Excludes rows without a value of the right form. Returns false, and no row runs,
+    /// if the input does not exist or has too few values.
     #[inline]
     pub fn put(&mut self, input: usize, given: impl Iterator<Item = Option<Word<'a>>>) -> bool {
         let Words {
@@ -98,8 +97,8 @@ impl<'a> Block<'a> {
         self.finish_put(input, count)
     }
 
-    /// The same for texts of which every row has one, with their numbers (`number_of_text`): machine code knows a short
-    /// text by that, and looks at no other.
+    /// Writes a text input of every row, with its number (`number_of_text`). Machine code recognises short texts by
+    /// it.
     #[inline]
     pub fn put_texts(&mut self, input: usize, given: impl Iterator<Item = (&'a str, u64)>) -> bool {
         let Words {
@@ -113,7 +112,7 @@ impl<'a> Block<'a> {
             return false;
         };
         let first = texts.len();
-        // Texts that were put one by one have none.
+        // Texts written one by one have no number.
         numbers.resize(first, 0);
         numbers.reserve(self.rows.len() + 1);
         texts.extend(given.take(self.rows.len()).map(|(text, number)| {
@@ -130,7 +129,7 @@ impl<'a> Block<'a> {
         self.finish_put(input, count)
     }
 
-    /// The same for members of an enum; a row for which there is none is left out.
+    /// Writes an enum input of every row. Excludes rows without a member.
     #[inline]
     pub fn put_members(&mut self, input: usize, given: impl Iterator<Item = Option<u32>>) -> bool {
         let shape = &self.words.shape;
@@ -160,7 +159,7 @@ impl<'a> Block<'a> {
         true
     }
 
-    /// Leaves a row out: it has no outputs here.
+    /// Excludes a row, which then has no outputs here.
     #[inline]
     pub fn leave(&mut self, row: usize) {
         if let Some(row) = self.rows.get_mut(row) {
@@ -168,8 +167,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Runs every row that was not left out; each may spend so many units of fuel. How many have outputs now, and how
-    /// many gave up.
+    /// Runs every active row within this fuel each. Returns how many produced outputs and how many gave up.
     pub fn run(&mut self, express: &dyn Express, fuel: u64) -> (u32, u32) {
         let count = |rows: &[bool]| rows.iter().map(|row| u32::from(*row)).sum::<u32>();
         if self.words.given != bits_below(self.words.shape.inputs.len()) {
@@ -181,7 +179,7 @@ impl<'a> Block<'a> {
         (outputs, tried.saturating_sub(outputs))
     }
 
-    /// Runs every row that was not left out by itself, as this says.
+    /// Runs every active row with the given function.
     pub fn run_each(&mut self, mut run: impl FnMut(&mut Words<'a>) -> bool) {
         let (words, results) = (self.words.shape.words, self.words.shape.results);
         for (number, row) in self.rows.iter_mut().enumerate() {
@@ -193,8 +191,8 @@ impl<'a> Block<'a> {
         self.words.at = (0, 0);
     }
 
-    /// What machine code of this very shape is called with. Nothing where it is of another, or an input was not given:
-    /// then no row has outputs.
+    /// Returns the memory for machine code of exactly this shape. Returns `None`, and no row has outputs, if the
+    /// shape differs or an input is missing.
     #[inline]
     pub fn raw(&mut self, shape: &Arc<Shape>) -> Option<RawRows<'_, 'a>> {
         if !Arc::ptr_eq(shape, &self.words.shape) || !self.words.is_whole() {
@@ -210,18 +208,18 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// Of every row, whether it has outputs.
+    /// Returns for each row whether it has outputs.
     pub fn has_outputs(&self) -> &[bool] {
         &self.rows
     }
 
-    /// As what an output stands.
+    /// Returns the form of an output.
     pub fn form(&self, output: usize) -> Option<Form> {
         self.words.shape.outputs.get(output).map(|(form, _)| *form)
     }
 
-    /// The words of an output in the rows from one on: of a decimal the coefficient and the scale, of anything else one,
-    /// and a second that says nothing. Those of rows without outputs say nothing at all.
+    /// Returns the words of an output from row `from` on: coefficient and scale of a decimal, otherwise the value and
+    /// an unused word. Rows without outputs have arbitrary words.
     #[inline]
     pub fn output(&self, output: usize, from: usize) -> impl Iterator<Item = (u64, u64)> + Clone + '_ {
         let shape = &self.words.shape;
@@ -231,7 +229,7 @@ impl<'a> Block<'a> {
             .copied()
             .unwrap_or((Form::Boolean, usize::MAX));
         let rows = self.words.results.chunks_exact(shape.results.max(1)).skip(from);
-        // The second of what has one alone is the first again: it is there, and nobody asks for it.
+        // A form of one word yields it twice; the second is unused.
         let second = at.saturating_add(form.width() - 1);
         rows.map(move |row| match (row.get(at), row.get(second)) {
             (Some(first), Some(second)) => (*first, *second),
@@ -239,7 +237,7 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The text that a word of an output stands for.
+    /// Returns the text that an output word refers to.
     #[inline]
     pub fn text(&self, word: u64) -> Option<&str> {
         self.words.text(word)

@@ -1,30 +1,30 @@
-//! How long runs over many rows take: who cannot be stopped does not begin what would take too long.
+//! The pace of long frameless runs, which cannot be interrupted and so must not start if too long.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// For so long nobody may have to wait for a signal.
+/// The longest time for which a signal may have to wait.
 const MAX_UNINTERRUPTED: Duration = Duration::from_millis(100);
 
-/// What runs over many rows took lately: picoseconds a row, since a row may take less than a nanosecond.
+/// The recent time per row, in picoseconds because a row may take less than a nanosecond.
 #[derive(Debug, Default)]
 pub struct Pace(AtomicU64);
 
 impl Pace {
-    /// Whether so many rows will be done soon enough; where nothing is known yet, they are.
+    /// Returns true if this many rows will finish in time, or if no time is known yet.
     pub fn allows(&self, rows: usize) -> bool {
         let a_row = self.0.load(Ordering::Relaxed);
         let expected = Duration::from_nanos(a_row.saturating_mul(rows as u64) / 1_000);
         if expected <= MAX_UNINTERRUPTED {
             return true;
         }
-        // It may have been the machine: after a few that are not tried one is again.
+        // The machine may have been busy: the estimate decays, so that a later run is tried again.
         self.0.store(a_row - a_row / 8, Ordering::Relaxed);
         false
     }
 
-    /// Told how long so many rows took. What gave up may have done so at the first row, and says at most that they take
-    /// longer.
+    /// Records the time of this many rows. A run that gave up may have stopped at the first row, so it can only raise
+    /// the estimate.
     pub fn took(&self, rows: usize, time: Duration, has_run: bool) {
         let picoseconds = u64::try_from(time.as_nanos().saturating_mul(1_000)).unwrap_or(u64::MAX);
         let a_row = picoseconds / rows.max(1) as u64;

@@ -6,7 +6,7 @@ use super::*;
 use crate::Program;
 use crate::tier::words::Ended;
 
-/// Gives up where the payment is flagged; otherwise gives back what it was given, and how long the country is.
+/// A stand-in that gives up on flagged payments, and otherwise returns its inputs and the length of the country.
 #[derive(Debug)]
 struct Stand(Arc<Shape>);
 
@@ -39,7 +39,7 @@ fn stand() -> Stand {
 
 const COUNTRIES: [&str; 4] = ["D", "DE", "DEU", "Deut"];
 
-/// Four rows, the third of which is flagged.
+/// Fills four rows, of which the third is flagged.
 fn fill<'a>(block: &mut Block<'a>, ages: &[Option<Word<'a>>]) -> bool {
     block.begin(4);
     let cents = |row: i64| Some(Word::Decimal(100 * row - 150, 2));
