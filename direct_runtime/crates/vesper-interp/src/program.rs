@@ -58,7 +58,7 @@ pub struct Pathed {
 }
 
 const NO_TIME: &str = "the node uses now, and no time was given";
-const ASKS: &str = "the node asks for effects, and is not advanced with their results";
+const MAKES_REQUESTS: &str = "the node makes requests, and this call completes none";
 const WRONG_INPUTS: &str = "the number of inputs is not the declared one";
 
 impl Program {
@@ -402,7 +402,7 @@ impl Program {
         let mut execution = Execution::new(Arc::clone(&self.unit), form, inputs, now, limits);
         let outcome = match execution.advance(None) {
             Ok(Advanced::Done(outcome, _)) => outcome,
-            Ok(Advanced::Blocked(_)) => Outcome::Fault(ASKS),
+            Ok(Advanced::Blocked(_)) => Outcome::Fault(MAKES_REQUESTS),
             Err(_) => Outcome::Fault("an execution that begins was not advanced"),
         };
         let fingerprint = key.map_or(0, |_| execution.fingerprint());
@@ -462,7 +462,7 @@ impl Program {
         };
         match execution.advance(None) {
             Ok(Advanced::Done(outcome, marks)) => (marks, outcome),
-            Ok(Advanced::Blocked(_)) => fault(ASKS),
+            Ok(Advanced::Blocked(_)) => fault(MAKES_REQUESTS),
             Err(_) => fault("an execution that begins was not advanced"),
         }
     }

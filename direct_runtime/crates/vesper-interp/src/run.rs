@@ -55,7 +55,7 @@ pub type Fault = &'static str;
 
 pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does not exist";
 #[cfg(feature = "blind")]
-const BLIND: Fault = "a build that has no marks is to mark something";
+const BLIND: Fault = "a build without marks executes a mark";
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
 const NO_LOOP: Fault = "an instruction names a loop that does not exist";

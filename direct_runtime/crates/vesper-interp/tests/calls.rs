@@ -1,4 +1,4 @@
-//! Nodes that call nodes: what they ask for, how they end, which ones they are, and the time they share.
+//! Nodes that call nodes: requests, outcomes, linking and the shared start time.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -34,7 +34,8 @@ fn errors() -> Json {
     json!([{"name": "error_code", "type": codes()}, {"name": "message", "type": "string"}])
 }
 
-/// Asks, then doubles: raises where `x` is over 100, breaks its precondition where it is negative.
+/// Makes a request and doubles the result. Raises an error if `x` exceeds 100; breaks its precondition if `x` is
+/// negative.
 fn callee() -> Json {
     node(
         "double_v1",
@@ -55,11 +56,11 @@ fn callee() -> Json {
     )
 }
 
-/// What a caller says of a node.
+/// The entry of a callee in its caller's document.
 fn entry(node: &Json) -> Json {
     let node = completed(node);
     let hash = Program::load(&document(&node)).map_or_else(
-        // One that calls others cannot be loaded alone.
+        // A node with callees cannot be loaded alone.
         |_| vesper_ir::load(&document(&node)).unwrap().semantic_hash,
         |program| program.node().semantic_hash.clone(),
     );
@@ -138,7 +139,7 @@ fn what_a_called_node_ends_with_is_a_failure_of_the_call() {
         done(program, execution.advance(failure(0, code))).0
     };
     assert_eq!(fails(&plain, "timeout"), "failed timeout at 1");
-    // There the failure becomes a declared error, and that is a failure again.
+    // The callee converts the failure to a declared error, which fails in the caller again.
     assert_eq!(fails(&plain, "http_402"), "failed http_402 at 1");
     let ten = json!({"record": {"fields": [{"name": "result", "value": integer(10)}]}});
     let taken = loaded(
@@ -258,7 +259,7 @@ fn called_nodes_are_the_ones_that_were_checked() {
 
 #[test]
 fn nodes_do_not_call_themselves() {
-    // The hash of such a node cannot be known, so that a cycle is refused before any hash is looked at.
+    // The hash of a recursive node cannot be known, so a cycle is rejected before hashes are compared.
     let entry = |id: &str| {
         json!({
             "node": id, "hash": "0".repeat(64), "inputs": [{"name": "x", "type": "integer", "optional": false}],
@@ -297,7 +298,7 @@ fn calls_go_32_deep() {
         "returned result=4"
     );
     assert!(refusal(&nodes[32], &others[..32]).contains("more than 32 deep"));
-    // A deep one that is reached by a shorter way first.
+    // A deep node that a shorter path reaches first.
     let both = node(
         "both_v1",
         json!([

@@ -1,4 +1,4 @@
-//! What `let`, `for`, `array`, `record` and `field` mean: results, the first failure, and the marks inside loops.
+//! The meaning of `let`, `for`, `array`, `record` and `field`: results, first failure and marks in loops.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -64,7 +64,7 @@ fn arrays_sets_and_maps_are_built() {
         of(ty.clone(), map.clone(), &[3, 1, 3]),
         "failed duplicate_key at 7"
     );
-    // Key and value are computed before the entry is made.
+    // Key and value are computed before the entry.
     let zero = call("integer.multiply", &[local(0), integer(0)]);
     let clash =
         json!({"for": {"kind": "map", "locals": [0], "over": input("xs"), "key": zero, "value": next()}});
@@ -112,7 +112,7 @@ fn reductions_give_their_results() {
     assert_eq!(of(each("exists", is_positive()), &[]), "false");
     assert_eq!(of(each("exists", is_positive()), &[-1, -2]), "false");
     assert_eq!(of(each("exists", is_positive()), &[-1, 2]), "true");
-    // Neither looks further than it must.
+    // Both stop as early as they can.
     let next_is_positive = call("integer.greater", &[next(), integer(0)]);
     assert_eq!(
         of(each("forall", next_is_positive.clone()), &[-5, i64::MAX]),
@@ -195,7 +195,7 @@ fn loops_nest_and_locals_keep_their_values() {
         ),
         "[[[1,8],[1,9]],[[2,15]],[]]"
     );
-    // A let whose value is only a name, and one whose value is a loop over what another let holds.
+    // A let bound to a name, and one bound to a loop over another let.
     let squares = each("array", call("integer.multiply", &[local(0), local(0)]));
     let total = json!({"for": {"kind": "sum", "locals": [2], "over": local(1), "value": local(2)}});
     let twice = call("integer.add", &[total, call("array.at", &[local(1), integer(0)])]);
@@ -310,7 +310,7 @@ fn of_the_constants_a_clause_mentions_sets_and_maps_are_left_out() {
 
 #[test]
 fn the_deepest_nesting_loads_and_runs() {
-    // Every level binds a local; 511 levels over a literal are the limit.
+    // Each level binds a local; 511 levels over a literal are the limit.
     let lets = (0..511).fold(
         integer(1),
         |body, number| json!({"let": {"local": number, "value": integer(0), "body": body}}),
@@ -318,7 +318,7 @@ fn the_deepest_nesting_loads_and_runs() {
     let none = json!([]);
     let program = load(&returning(&none, &json!("integer"), &lets));
     assert_eq!(run(&program, &[]).1, "returned result=1");
-    // Here each `for` sums the one inside it, once.
+    // Each `for` sums the one inside it once.
     let xs = json!([{"name": "xs", "type": {"array": "integer"}}]);
     let sums = (0..511).fold(integer(1), |value, number| {
         json!({"for": {"kind": "sum", "locals": [number], "over": input("xs"), "value": value}})

@@ -1,4 +1,4 @@
-//! Executions that ask and wait: requests, completions, handlers of what failed outside.
+//! Executions with requests: suspension, completions, and handlers of failed effects.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -85,7 +85,7 @@ fn an_execution_is_advanced_as_it_must_be() {
     blocked(execution.advance(None));
     assert_eq!(wrong(execution.advance(None)), "request 0 waits to be completed");
     assert!(wrong(execution.advance(value(1, 1))).contains("not request 1"));
-    // It is as it was.
+    // The execution is unchanged.
     assert_eq!(
         done(&program, execution.advance(value(0, 7))).0,
         "returned result=7"

@@ -30,7 +30,7 @@ fn errors() -> Json {
     json!([{"name": "error_code", "type": codes()}, {"name": "message", "type": "string"}])
 }
 
-/// A node of the integers `x` and `y` that gives the integer `result`.
+/// A node with integer inputs `x` and `y` and the integer output `result`.
 fn node(body: Json, rest: Json) -> Json {
     let mut node = json!({
         "inputs": [{"name": "x", "type": "integer"}, {"name": "y", "type": "integer"}],
@@ -121,7 +121,7 @@ fn a_loop_goes_over_items_with_state_and_collects() {
                 {"local": 1, "value": call("integer.add", &[local(1), json!({"step": "squared"})])},
                 {"local": 2, "value": local(1)},
             ],
-            // The state is new here, and the step is not.
+            // The state has its new value here, the step its old one.
             "stop_when": {"and": [less(y(), local(1)), less(json!({"step": "old"}), local(1))]},
         }},
         returns(call("integer.add", &[
@@ -135,13 +135,13 @@ fn a_loop_goes_over_items_with_state_and_collects() {
             ]),
         ])),
     ]));
-    // Items 1, 3, 4: totals 1, 10, 26; `last` is the total before.
+    // Items 1, 3, 4: totals 1, 10, 26; `last` is the previous total.
     assert_eq!(outcome(&program, 7, 100), "returned result=2703");
-    // Stops once the total is over 5: after item 3.
+    // Stops once the total exceeds 5, after item 3.
     assert_eq!(outcome(&program, 7, 5), "returned result=1012");
 }
 
-/// Counts `x` up to `y`, in at most `max` rounds.
+/// Counts `x` up to `y` in at most `max` rounds.
 fn counting(max: i64, handlers: Json) -> Json {
     json!([
         {"loop": {
@@ -205,7 +205,7 @@ fn loops_over_maps_have_the_key_and_the_value() {
     ]);
     let program = load(&node);
     let rates = program.node().inputs[0].default.clone().unwrap();
-    // Each value, as often as there are entries.
+    // Each value, once per entry.
     assert_eq!(run(&program, &[rates]).1, "returned result=42");
 }
 
@@ -268,7 +268,7 @@ fn what_a_statement_does_not_take_goes_to_the_one_around() {
     assert_eq!(outcome(&inner(json!([])), 8, 0), "returned result=500");
     let other = inner(json!([gives("integer_overflow", integer(1))]));
     assert_eq!(outcome(&other, 8, 0), "returned result=500");
-    // A handler that lets it stand, one whose body fails, and one whose value fails.
+    // A handler without a value, one whose body fails, and one whose value fails.
     let stands = inner(json!([{"codes": ["any"], "body": [step("t", integer(1))]}]));
     assert_eq!(outcome(&stands, 8, 0), "returned result=500");
     let failing = json!([{"codes": ["any"], "body": [step("t", quotient())], "value": integer(1)}]);
@@ -281,7 +281,7 @@ fn what_a_statement_does_not_take_goes_to_the_one_around() {
 
 #[test]
 fn a_failure_that_stands_is_the_one_that_the_handler_took() {
-    // The body of the handler has a failure of its own, which its own handler takes.
+    // The handler's own handler catches the failure of its body.
     let overflow = call("integer.negate", &[integer(i64::MIN)]);
     let body = json!([handled(
         &step("t", overflow),
@@ -331,7 +331,7 @@ fn require_is_a_clause_of_the_phase_validation() {
     ]));
     assert_eq!(outcome(&program, 3, 9), "returned result=4");
     assert_eq!(outcome(&program, 11, 0), "broken validation 0: x=11");
-    // No handler takes it, and steps are not among the values.
+    // No handler catches it, and steps are not among the reported values.
     assert_eq!(outcome(&program, 3, 2), "broken validation 1: s=4 y=2");
     assert_eq!(marks(&program, 3, 9), ["2:true", "5:4", "8:true", "11:true"]);
 }
@@ -406,7 +406,7 @@ fn only_failures_of_the_body_become_errors() {
 
 #[test]
 fn invariants_are_evaluated_after_a_return_and_after_an_error() {
-    // One of output and error is null, and the other is not.
+    // Exactly one of output and error is null.
     let of = |ty: &Json| json!([ty]);
     let is_null =
         |what: Json, ty: &Json| json!({"call": {"op": "optional.is_null", "args": [what], "of": of(ty)}});

@@ -1,4 +1,4 @@
-//! The rules of docs/spec/ir.md about statements, each broken once: the reader refuses, and says what and where.
+//! The rules of docs/spec/ir.md about statements, each violated once: the reader rejects with reason and location.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -258,7 +258,7 @@ fn handlers_fit_their_statement() {
     refuses(json!([valueless, returns(integer(1))]), "the statement has none");
 }
 
-/// A loop with some of its fields replaced, or taken away where they are null.
+/// A loop with some fields replaced, or removed if null.
 fn looping(changes: Json) -> Json {
     let mut fields = json!({
         "name": "l", "locals": [0], "max": 5, "over": {"array": {"of": "integer", "items": [input("x")]}},
@@ -406,7 +406,7 @@ fn blocks_nest_16_deep_and_there_are_1000_statements() {
         )]),
         "more than 1000 statements",
     );
-    // Brackets that never end cost no stack.
+    // Unclosed brackets use no stack.
     let mut deep = document(&built(&node(nested(16), json!({}))));
     let place = deep.windows(8).position(|piece| piece == b"\"body\":[").unwrap() + 8;
     let opening = br#"{"branch":{"arms":[{"body":["#;

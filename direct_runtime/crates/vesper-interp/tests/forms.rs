@@ -1,5 +1,4 @@
-//! Where the kinds of `for` meet the statements and the types of other pages: failures that reach handlers, sums and
-//! orders of floats, times and bytes, NaN, enums that operations give, and patterns inside blocks.
+//! Kinds of `for` combined with statements and types: handlers, floats, times, bytes, enums and patterns.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -41,12 +40,12 @@ fn durations(items: &[i64]) -> Value {
     array(items.iter().copied().map(Value::Duration).collect())
 }
 
-/// What a kind of `for` makes of the items themselves.
+/// Returns the outcome of a kind of `for` on the items themselves.
 fn of_items(kind: &str, of: &str, ty: Json, items: Value) -> String {
     outcome(&json!({"array": of}), &ty, &each(kind, local(0)), items)
 }
 
-/// A node of the integers `xs` with these statements, which gives the integer of the last one.
+/// Returns the outcome of these statements on the integers `xs`.
 fn statements(body: Json, xs: &[i64]) -> String {
     let node = built(&json!({
         "inputs": [{"name": "xs", "type": {"array": "integer"}}],
@@ -80,7 +79,7 @@ fn failures_of_forms_reach_handlers() {
     let average = json!({"call": {"op": "decimal.floor", "args": [each("avg", local(0))]}});
     assert_eq!(caught(average.clone(), "empty_collection", &[1, 4]), "2");
     assert_eq!(caught(average, "any", &[]), "-7");
-    // Inside a round of a loop, and what the loop collects goes on after it.
+    // Inside a round; the loop continues to collect afterwards.
     let inverse = call(
         "integer.quot",
         &[
@@ -150,7 +149,7 @@ fn every_ordered_type_has_a_least_and_a_greatest_value_and_can_be_sorted() {
     let given = bytes(&[b"\xff", b"a\x00", b"a", b""]);
     assert_eq!(sorts("bytes", given.clone()), "[,YQ==,YQA=,/w==]");
     assert_eq!(both("bytes", given), (String::new(), "/w==".to_owned()));
-    // Keys of these kinds group and index.
+    // Keys of these kinds can group and index.
     let days = json!({"map": ["date", "integer"]});
     let given = array([1, 0, 1].map(Value::Date).to_vec());
     assert_eq!(
@@ -213,7 +212,7 @@ fn enums_and_records_of_operations_are_types_like_any_other() {
         outcome(&days, &json!("boolean"), &each("exists", is_friday), given),
         "true"
     );
-    // A record that an operation makes, with an enum in it.
+    // A record created by an operation, with an enum in it.
     let pair = json!({"record": [{"name": "index", "type": "integer"}, {"name": "value", "type": week}]});
     let pairs = json!({"array": pair});
     let given = || json!({"array": week});

@@ -1,5 +1,4 @@
-//! Operations of the library where a kernel alone does not settle what happens: types, enums as arguments, names of
-//! members.
+//! Library operations that depend on more than a kernel: types, enum arguments and member names.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -62,7 +61,7 @@ fn the_text_of_a_member_is_in_its_type() {
             name
         );
     }
-    // Two enums in one node keep their names apart.
+    // Two enums in one node keep separate names.
     let sizes = json!({"enum": ["small", "large"]});
     let other = call(
         "enum.text",

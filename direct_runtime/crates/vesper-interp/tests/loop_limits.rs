@@ -1,4 +1,4 @@
-//! Loops at their limits: a million items, keys that are there to make an engine hang, the deepest nesting.
+//! Loops at their limits: a million items, adversarial keys and the deepest nesting.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -32,7 +32,7 @@ fn a_loop_builds_a_million_items_and_no_more() {
     const LIMIT: i64 = 1_000_000;
     let inputs = json!([{"name": "xs", "type": {"array": "integer"}}]);
     let too_many = || integers(&(0..=LIMIT).collect::<Vec<_>>());
-    // Not traced as well: a million items take their time.
+    // Not traced too: a million items take time.
     let of = |op: &str, types: Json, built: Json, xs: Value| {
         let length = json!({"call": {"op": op, "args": [built], "of": types}});
         let program = load(&returning(&inputs, &json!("integer"), &length));
@@ -63,7 +63,7 @@ fn a_loop_builds_a_million_items_and_no_more() {
         ),
         "failed too_large at 2"
     );
-    // The members of a set are counted once each.
+    // Equal members count once.
     let members = |value: Json| of("set.length", integer_type.clone(), each("set", value), too_many());
     assert_eq!(members(local(0)), "failed too_large at 2");
     assert_eq!(members(integer(1)), "returned result=1");
@@ -71,7 +71,7 @@ fn a_loop_builds_a_million_items_and_no_more() {
 
 #[test]
 fn hostile_keys_take_time_in_proportion() {
-    // Keys that are long and all alike, or all alike but for the end.
+    // Long keys that are equal, or differ only at the end.
     let start = Instant::now();
     let items: Vec<i64> = (0..100_000).collect();
     let long = "x".repeat(60_000);

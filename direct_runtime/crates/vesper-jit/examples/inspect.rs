@@ -1,13 +1,15 @@
-//! Shows a compiled node, or compares it with the interpreter: `look ir|clif|asm FILE`, `look compare SEED FILE...`,
-//! `look time ROUNDS FILE`, `look make ROUNDS FILE`. Files are what `vesper compile --emit ir` writes. `look pathed …` shows and times
-//! the form that says which way a run goes: the one that live traffic takes.
+//! Shows a compiled node or compares it with the interpreter.
+//!
+//! `inspect ir|clif|asm FILE`, `inspect compare SEED FILE...`, `inspect time ROUNDS FILE` and `inspect make ROUNDS
+//! FILE` read files written by `vesper compile --emit ir`. `inspect pathed …` uses the pathed form, which live
+//! traffic runs.
 #![allow(
     clippy::print_stdout,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a tool for those who work on the compiler"
+    reason = "a tool for work on the compiler"
 )]
 
 #[path = "../tests/support/compare.rs"]
@@ -43,7 +45,7 @@ fn main() {
         ["compare", seed, rest @ ..] => {
             let seed: u64 = seed.parse().expect("a seed is a number");
             for file in rest {
-                // One that calls others is not whole without them.
+                // A node with callees cannot be loaded alone.
                 let Ok(program) = Program::load(&std::fs::read(file).expect("a file of IR")) else {
                     continue;
                 };
@@ -75,7 +77,7 @@ fn main() {
     }
 }
 
-/// As machine code is made of it: with a compiler at hand, rules that help the interpreter alone are not applied.
+/// Loads a node with a compiler, so that rules for the interpreter alone do not apply.
 fn load(file: &str) -> Program {
     let bytes = std::fs::read(file).expect("a file of IR");
     let tiering = Arc::new(Tiering {
@@ -89,7 +91,7 @@ fn load(file: &str) -> Program {
     Program::load_tiered(&bytes, &[], Rules::ALL, Some(tiering)).unwrap_or_else(|why| panic!("{file}: {why}"))
 }
 
-/// What is shown is compiled by who shows it.
+/// A compiler that refuses, because this tool compiles by itself.
 #[derive(Debug)]
 struct NoCompiler;
 
@@ -107,7 +109,7 @@ fn code(program: &Program, is_pathed: bool) -> &Code {
     }
 }
 
-/// Compiles again and again: how long one takes at best and usually. Under callgrind, what it does meanwhile.
+/// Compiles repeatedly and prints the best and the median time, for use under callgrind.
 fn make(code: &Code, rounds: usize) {
     let mut times = Vec::with_capacity(rounds);
     for _ in 0..rounds {
@@ -124,7 +126,7 @@ fn make(code: &Code, rounds: usize) {
     );
 }
 
-/// The best of many short rounds of each, in turn.
+/// Times short rounds of each tier in turn and prints the best.
 fn time(program: &Program, code: &Code, rounds: usize) {
     let before = Instant::now();
     let native = compile(code, None, &Options::default()).expect("a node that compiles");
@@ -135,7 +137,7 @@ fn time(program: &Program, code: &Code, rounds: usize) {
         native.guards()
     );
     let inputs = draw::usual(program);
-    // Short enough not to be interrupted much.
+    // Short enough to be rarely interrupted.
     let before = Instant::now();
     run_on(program, code, None, inputs.clone(), None, Limits::default());
     let calls = (200e-6 / before.elapsed().as_secs_f64())

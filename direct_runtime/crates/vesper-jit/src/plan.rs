@@ -376,7 +376,7 @@ fn uses(code: &Code, operands: &[Operand], kind: Kind) -> Option<Vec<(usize, Kin
     Some(uses)
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `touched`")]
+#[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `accesses`")]
 fn how(code: &Code, all: &[Accesses], at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
     let Some(touched) = all.get(at) else {
         return How::Leave;

@@ -57,10 +57,7 @@ impl Work {
     }
 
     fn unpack(word: u64) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the low 16 bits are what is asked for"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "only the low 16 bits are wanted")]
         let [left, right, to, exit] = [48, 32, 16, 0].map(|at| usize::from((word >> at) as u16));
         Self {
             left,

@@ -1,19 +1,21 @@
-//! Statements: jumps over blocks, loops with state, and guards, which say where the failures of a statement go.
+//! Statements: branches, loops with state, and guards that route failures to handlers.
+//!
+//! A statement with handlers:
 //!
 //! ```text
-//! start:  the statement, with the blocks in it
-//! end:    jumps over the handlers
-//!         handler: its body; then its value, and a jump to after; or the failure goes on
+//! start:  the statement and its blocks
+//! end:    jump over the handlers
+//!         handler: its body, then its value and a jump to after, or the same failure again
 //! after:
 //! ```
 //!
 //! A loop:
 //!
 //! ```text
-//!         over, the first values of its state
-//! next:   the next item, which jumps to done after the last one; where; while; the limit
-//!         the body, collect, the next values, stop_when; jumps to next
-//! done:   the record of the state and of what was collected
+//!         over, the initial state
+//! next:   the next item, or a jump to done after the last one; where; while; the limit
+//!         the body, collect, the next state, stop_when; jump to next
+//! done:   the record of the state and the collected values
 //! ```
 
 use vesper_ir::flow::{Arm, Block, Branch, Handler, Loop, NamedValue, Statement, leaves};

@@ -1,18 +1,17 @@
-//! `for`: one loop, whatever it computes.
+//! `for` expressions: one loop for every kind.
 //!
 //! ```text
 //!         over
 //!         LoopStart
-//!         with, and what `out` holds before the first item
-//! next:   LoopNext, which jumps to done after the last item
-//!         where; jumps to next if it is false
-//!         key and value; what they do to the result; jumps to next
-//! done:   the result, if it is not in `out` already
+//!         with, and the initial value of `out`
+//! next:   LoopNext, or a jump to done after the last item
+//!         where; jump to next if false
+//!         key and value; their effect on the result; jump to next
+//! done:   the result, unless `out` holds it already
 //! ```
 //!
-//! Here is the frame, and everything that goes into the operands: their depth is the depth of this recursion, so it is
-//! kept to few and small functions. `items` says what is done with the value of an item, `results` what is done before
-//! the first item and after the last.
+//! This module compiles the skeleton and the operands. Operands recurse, so their functions are few and small.
+//! `items` compiles the effect of an item, `results` the code before the first item and after the last.
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind, For, ForKind};
 use vesper_ir::{MAX_ARITY, Op, Type};

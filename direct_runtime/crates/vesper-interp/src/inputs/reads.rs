@@ -357,7 +357,7 @@ mod tests {
 
     /// As in a forked child, in which the owner of the lock does not exist.
     #[test]
-    fn nobody_waits_for_a_lock_that_is_never_let_go_of() {
+    fn a_lock_that_is_never_released_blocks_no_reader() {
         let reads = Reads::default();
         // Another ending has the place, so this one goes to the map.
         let path = Path::default();

@@ -125,7 +125,7 @@ impl Meter {
     /// Spends units until `left` remain before the next poll.
     #[inline]
     pub fn set_at_hand(&mut self, left: u64) {
-        debug_assert!(left <= self.at_hand, "nobody gives fuel back");
+        debug_assert!(left <= self.at_hand, "fuel is never returned");
         self.at_hand = left;
     }
 
@@ -223,7 +223,7 @@ mod tests {
         let mut beside = meter.limited_to(Duration::ZERO);
         assert_eq!((beside.spent(), beside.left()), (meter.spent(), meter.left()));
         let units = (0..=fuel).take_while(|_| beside.spend().is_ok()).count() as u64;
-        assert_eq!(units, UNITS_PER_POLL, "then somebody looks at the clock");
+        assert_eq!(units, UNITS_PER_POLL, "then the clock is polled");
         assert_eq!(beside.spend(), Err(Exhausted::Time));
         let mut beside = meter.limited_to(Duration::MAX);
         let units = (0..=fuel).take_while(|_| beside.spend().is_ok()).count() as u64;
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_looked_at_before_the_first_unit() {
+    fn the_clock_is_polled_before_the_first_unit() {
         let time = Some(Duration::ZERO);
         assert_eq!(
             spent(Limits {

@@ -28,8 +28,7 @@ impl Program {
     pub fn rows(&self, now: Option<Value>, limits: Limits) -> Result<Rows<'_>, Misuse> {
         if self.asks() {
             return Err(Misuse(
-                "the node asks for effects, and rows of a batch are not advanced with their results"
-                    .to_owned(),
+                "the node makes requests, and a batch completes none".to_owned(),
             ));
         }
         if self.uses_now() && now.is_none() {

@@ -33,7 +33,7 @@ pub struct Tables {
 }
 
 const NO_LOOP: Fault = "compiled code names a loop that does not exist";
-const NO_FIELD: Fault = "compiled code asks for a field that is not there";
+const NO_FIELD: Fault = "compiled code reads a field that does not exist";
 const MISTYPED: Fault = "compiled code calls an operation with arguments of other types than declared";
 const NOT_BOOLEAN: Fault = "a condition of compiled code is not a boolean";
 const NOT_A_KEY: Fault = "a key in compiled code is not of a type that keys have";

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn faster_code_is_looked_at_less_and_less() {
+    fn faster_code_is_sampled_less_and_less() {
         let mut monitor = Monitor::new();
         for _ in 0..20 {
             rounds(&mut monitor, 100, 50);

@@ -127,7 +127,7 @@ fn a_hundred_calls_make_a_form_hot_and_no_fewer() {
     assert_eq!(stage(&program), Stage::Cold);
     assert!(
         is_interpreted(&program),
-        "it is handed over, and nobody waits for it"
+        "the form is queued and the call does not wait"
     );
     worker::wait_until_idle();
     assert_eq!(stage(&program), Stage::Installed);
@@ -183,7 +183,7 @@ fn slower_code_rests_and_is_tried_again() {
     while stage(&program) == Stage::Installed {
         is_interpreted(&program);
         calls += 1;
-        assert!(calls < 2_000, "nobody has noticed");
+        assert!(calls < 2_000, "the monitor has not noticed");
     }
     assert_eq!(stage(&program), Stage::Resting);
     assert_eq!(
@@ -211,7 +211,7 @@ fn faster_code_stays() {
 }
 
 #[test]
-fn what_is_refused_says_why_and_is_not_asked_again() {
+fn a_refused_form_keeps_its_reason_and_is_not_retried() {
     for (compiler, why) in [
         (Stands::Refuses, "it is too large"),
         (Stands::Panics, "a fault of the compiler"),
@@ -223,14 +223,14 @@ fn what_is_refused_says_why_and_is_not_asked_again() {
         });
         assert!((0..500).all(|_| is_interpreted(&program)));
         match stage(&program) {
-            Stage::Refused(said) => assert!(said.contains(why), "{said}"),
+            Stage::Refused(reason) => assert!(reason.contains(why), "{reason}"),
             other => panic!("{other:?}"),
         }
     }
 }
 
 #[test]
-fn no_more_is_held_than_allowed_and_room_is_looked_for_later() {
+fn machine_code_stays_within_its_limit_and_is_retried_later() {
     let large = Stands::Code {
         takes: 0,
         bytes: 1 << 40,
@@ -339,7 +339,7 @@ impl Compiler for Swiftly {
         scales: &Scales,
     ) -> Result<Box<dyn Express>, String> {
         match scales.first() {
-            Some(Some(13)) => Err("nobody likes it".to_owned()),
+            Some(Some(13)) => Err("refused by the test".to_owned()),
             _ => Ok(Box::new(Swift(Arc::clone(shape)))),
         }
     }
@@ -373,7 +373,7 @@ fn code_for_known_scales_is_made_once_there_were_enough_rows() {
 }
 
 #[test]
-fn few_vectors_of_scales_have_code_and_what_is_refused_is_not_asked_for_again() {
+fn few_vectors_of_scales_have_code_and_refused_ones_are_not_retried() {
     let program = payment(Tiering {
         compiler: Box::new(Swiftly),
         is_eager: true,
@@ -393,7 +393,7 @@ fn few_vectors_of_scales_have_code_and_what_is_refused_is_not_asked_for_again() 
 }
 
 #[test]
-fn rows_are_asked_for_again_until_there_is_a_way_without_a_frame() {
+fn rows_are_retried_until_there_is_a_frameless_function() {
     let program = payment(Tiering {
         compiler: Box::new(Swiftly),
         ..tiering(CODE)
@@ -405,7 +405,7 @@ fn rows_are_asked_for_again_until_there_is_a_way_without_a_frame() {
 }
 
 #[test]
-fn where_too_many_rows_give_up_nobody_tries_for_a_while() {
+fn frameless_rows_rest_after_too_many_give_up() {
     let program = payment(Tiering {
         compiler: Box::new(Swiftly),
         is_eager: true,
@@ -509,7 +509,7 @@ fn a_way_without_a_frame_that_is_slower_rests_by_itself() {
     while report(&program).rests == 0 {
         is_expressed(&program);
         calls += 1;
-        assert!(calls < 2_000, "nobody has noticed");
+        assert!(calls < 2_000, "the monitor has not noticed");
     }
     assert_eq!(
         calls,
@@ -519,7 +519,7 @@ fn a_way_without_a_frame_that_is_slower_rests_by_itself() {
     assert_eq!(
         stage(&program),
         Stage::Installed,
-        "with a frame it was not slower, and nobody has asked"
+        "framed runs were not slower and not sampled"
     );
     let entered = report(&program).entered;
     assert!((0..10_000).all(|_| !is_expressed(&program)));
@@ -565,7 +565,7 @@ fn rows_without_a_frame_are_compared_with_one_that_goes_the_ordinary_way() {
                 rows += 1;
             }
         }
-        assert!(rows < 100_000, "nobody has noticed");
+        assert!(rows < 100_000, "the monitor has not noticed");
     }
     assert_eq!(program.express_rows(64).unwrap_err(), 64);
     assert_eq!(stage(&program), Stage::Installed);

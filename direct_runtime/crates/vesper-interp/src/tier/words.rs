@@ -349,7 +349,7 @@ fn bits_below(count: usize) -> u64 {
 #[inline(always)]
 #[expect(
     clippy::inline_always,
-    reason = "who calls it knows which value it is: one comparison is left of this"
+    reason = "callers pass a known variant, so inlining leaves one comparison"
 )]
 fn write<'a>(form: Form, place: &mut [u64], texts: &mut Vec<&'a str>, word: Word<'a>) -> bool {
     let bits = match (form, word) {

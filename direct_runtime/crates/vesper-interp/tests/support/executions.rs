@@ -1,4 +1,4 @@
-//! Starts, advances and completes executions of nodes of the integer `x`, and shows how they end.
+//! Helpers that start, advance and complete executions of nodes with the integer `x`.
 
 use serde_json::{Value as Json, json};
 use vesper_interp::{Advanced, Completion, Execution, Misuse, Program, Request};
@@ -58,7 +58,7 @@ pub(crate) fn failure(id: u64, code: &str) -> Option<(u64, Completion)> {
     Some((id, Completion::Failed(FailureCode::new(code))))
 }
 
-/// Completes the one request of a fresh execution with a failure.
+/// Completes the only request of a new execution with a failure.
 pub(crate) fn failing(program: &Program, code: &str) -> String {
     let mut execution = start(program, 1);
     let request = blocked(execution.advance(None));

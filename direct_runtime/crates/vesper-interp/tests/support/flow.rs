@@ -1,10 +1,10 @@
-//! Nodes whose expressions are written as trees where statements and clauses use them, put into the form of the IR.
+//! Nodes with expressions written as trees inside statements and clauses, converted to the IR.
 
 use serde_json::{Value as Json, json};
 
 use super::tree::flatten;
 
-/// The semantics with a table of expressions, in program order.
+/// Returns the semantics with a table of expressions in program order.
 pub(crate) fn built(node: &Json) -> Json {
     let mut node = node.clone();
     let mut table = Vec::new();
@@ -118,14 +118,14 @@ pub(crate) fn raises(codes: &Json, code: &str) -> Json {
     ]}})
 }
 
-/// A request for a custom effect of no arguments that gives an integer.
+/// Makes a request for a custom effect without arguments that returns an integer.
 pub(crate) fn asks(name: &str) -> Json {
     json!({"request": {
         "name": name, "effect": "custom", "class": "read", "fixed": {"name": "thing"}, "result": {"result": "integer"},
     }})
 }
 
-/// The statement with these handlers.
+/// Adds these handlers to a statement.
 pub(crate) fn handled(statement: &Json, handlers: Json) -> Json {
     let mut statement = statement.clone();
     let (_, fields) = statement.as_object_mut().unwrap().iter_mut().next().unwrap();
@@ -133,7 +133,7 @@ pub(crate) fn handled(statement: &Json, handlers: Json) -> Json {
     statement
 }
 
-/// A handler of one code that gives a value.
+/// Returns a handler of one code with a value.
 pub(crate) fn gives(code: &str, value: Json) -> Json {
     json!({"codes": [code], "body": [], "value": value})
 }

@@ -1,11 +1,11 @@
-//! Builds small IR documents for tests, and shows outcomes and marks as text.
+//! Builders of small IR documents, and text forms of outcomes and marks.
 
 use serde_json::{Value as Json, json};
 use vesper_interp::{Mention, Outcome, Program};
 use vesper_ir::{Type, Value};
 
-/// The canonical bytes of a document; `serde_json` sorts keys and escapes exactly as canonical JSON does. What most
-/// tests do not care for may be left out of the semantics.
+/// Returns the canonical bytes of a document; `serde_json` sorts keys and escapes as canonical JSON does. Fields that
+/// most tests ignore may be omitted.
 pub(crate) fn document(semantics: &Json) -> Vec<u8> {
     let semantics = completed(semantics);
     let expressions = semantics["expressions"].as_array().unwrap();
@@ -20,7 +20,7 @@ pub(crate) fn document(semantics: &Json) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The semantics with everything that was left out.
+/// Returns the semantics with all omitted fields.
 pub(crate) fn completed(semantics: &Json) -> Json {
     let mut whole = json!({
         "type": "function", "audit": "none", "sensitive": [], "policy": {}, "machines": [], "calls": [],
@@ -37,7 +37,7 @@ pub(crate) fn completed(semantics: &Json) -> Json {
     whole
 }
 
-/// Gives handlers to the statements that have none, and a request what it may do without in a test.
+/// Adds handlers to statements without any, and optional fields to requests.
 fn complete_statements(block: &mut Json) {
     for statement in block.as_array_mut().unwrap() {
         let (kind, fields) = statement.as_object_mut().unwrap().iter_mut().next().unwrap();
@@ -59,7 +59,7 @@ fn complete_statements(block: &mut Json) {
     }
 }
 
-/// The blocks within the fields of a statement.
+/// Returns the blocks within a statement.
 fn blocks_mut(fields: &mut Json) -> Vec<&mut Json> {
     let mut found = Vec::new();
     for (key, value) in fields.as_object_mut().unwrap() {
@@ -80,7 +80,7 @@ fn blocks_mut(fields: &mut Json) -> Vec<&mut Json> {
     found
 }
 
-/// How many locals the loops of a block introduce.
+/// Counts the locals that the loops of a block introduce.
 fn loop_locals(block: &Json) -> usize {
     let statements = block.as_array().unwrap().iter();
     let each = statements.map(|statement| {
@@ -98,7 +98,7 @@ fn loop_locals(block: &Json) -> usize {
     each.sum()
 }
 
-/// How many locals an expression introduces.
+/// Counts the locals that an expression introduces.
 fn introduced(expression: &Json) -> usize {
     let of_for = expression.pointer("/for/locals").and_then(Json::as_array);
     of_for.map_or(usize::from(expression.get("let").is_some()), Vec::len)
@@ -108,7 +108,7 @@ pub(crate) fn load(semantics: &Json) -> Program {
     Program::load(&document(semantics)).unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 
-/// The form of a value that a person would write.
+/// Returns a readable form of a value.
 pub(crate) fn shown(ty: &Type, value: &Value) -> String {
     let ty = match ty {
         Type::Optional(of) => of,
@@ -224,7 +224,7 @@ pub(crate) fn shown_outcome(program: &Program, outcome: &Outcome) -> String {
     }
 }
 
-/// Runs both forms, which must end alike; gives marks and outcome.
+/// Runs the plain and the traced form, which must agree. Returns marks and outcome.
 pub(crate) fn run(program: &Program, inputs: &[Value]) -> (Vec<String>, String) {
     let plain = shown_outcome(program, &program.run(inputs.to_vec(), None));
     let (marks, outcome) = program.run_traced(inputs.to_vec(), None);

@@ -1,4 +1,4 @@
-//! What the tests of the rules share: a node of `x` and `s` with errors, which is loaded or refused.
+//! A node of `x` and `s` with errors, which the rule tests change and expect to be rejected.
 
 use serde_json::{Value as Json, json};
 use vesper_interp::Program;

@@ -65,7 +65,7 @@ impl Lower<'_, '_> {
     fn call_routine(&mut self, function: FuncRef, work: Work) -> Result<Value, NotCompiled> {
         let told = work
             .pack()
-            .ok_or_else(|| NotCompiled::new("it has more values than a routine can be told of"))?;
+            .ok_or_else(|| NotCompiled::new("it has more values than a routine can address"))?;
         let told = self.builder.ins().iconst(types::I64, told.cast_signed());
         let call = self.builder.ins().call(function, &[self.context, told]);
         let answer = self.builder.inst_results(call).first().copied();

@@ -146,7 +146,7 @@ impl Lower<'_, '_> {
 
     /// Prepares a started loop over a range. If only its head takes fuel, fuel and items fall in step: only the items
     /// are counted, and the difference to the fuel is constant.
-    pub(super) fn start_range(&mut self) {
+    pub(super) fn prepare_range(&mut self) {
         let Some(Instruction::LoopRange { slot, .. }) = self.code.instructions.get(self.at) else {
             return;
         };

@@ -24,7 +24,7 @@ impl Lower<'_, '_> {
         let left = self.length_of_range(start, end, step);
         let held = self.range_with_end(vec![start, step, left]);
         self.write_value(range, Kind::Range, &held);
-        self.start_range();
+        self.prepare_range();
         Ok(())
     }
 

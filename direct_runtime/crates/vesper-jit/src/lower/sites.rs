@@ -252,7 +252,7 @@ impl Lower<'_, '_> {
         if let Some(load) = load {
             self.take_loaded(load);
         }
-        self.start_range();
+        self.prepare_range();
         Ok(())
     }
 

@@ -15,7 +15,7 @@ fn when(condition: Json, then: Json, otherwise: Json) -> Json {
     json!({"if": {"condition": condition, "then": then, "else": otherwise}})
 }
 
-/// A loop of `n` rounds with a number that changes in each, a sum of floats and a count, and what comes of them.
+/// A loop of `n` rounds with a changing number, a sum of floats and a count, and its results.
 fn looped(number: [Json; 2], sum: Json, count: [Json; 2]) -> Program {
     let [first, number] = number;
     let [none, count] = count;
@@ -56,8 +56,8 @@ fn is_more() -> Json {
     call("float.greater", &[number(), float("0.25")])
 }
 
-/// The number becomes more by one and the choice is by its sign, so that it turns round in the middle; nothing of it can
-/// leave between the two choices.
+/// A loop whose number rises by one and whose choice is by its sign, so the choice flips midway. Nothing can leave
+/// between the two choices.
 pub(crate) fn between(first: Json, none: Json) -> Program {
     let sum = when(
         is_more(),
@@ -75,7 +75,7 @@ pub(crate) fn between(first: Json, none: Json) -> Program {
     looped([first, next], sum, [none, when(is_more(), turned, local(3))])
 }
 
-/// All of them, with what is special about each.
+/// Returns all programs with a description of each.
 #[allow(clippy::too_many_lines, reason = "one entry a program")]
 pub(crate) fn all() -> Vec<(&'static str, Program)> {
     let seed = || input("seed");
