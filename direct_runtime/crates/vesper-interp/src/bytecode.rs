@@ -255,7 +255,7 @@ pub enum Instruction {
         out: Register,
         kind: KeyKind,
     },
-    /// Jumps unless the value compares as `side` to the best so far, which is null before the first.
+    /// Jumps unless the value compares as `side` to the best so far. The best is null before the first value.
     JumpUnlessBetter {
         best: Register,
         value: Operand,
@@ -320,7 +320,7 @@ pub enum Instruction {
         slot: LoopSlot,
         out: Register,
     },
-    /// Records the point of a loop (none, one or many) by the number of items taken.
+    /// Records the point of a loop by the number of items taken.
     NoteItems {
         slot: LoopSlot,
         began: Register,
@@ -368,7 +368,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// Returns true for a call that cannot fail here, so that machine code needs no check.
+    /// Returns true for a call that cannot fail here. Machine code needs no check for it.
     pub fn is_proven(&self, expression: ExpressionIndex) -> bool {
         self.proven.contains(&expression)
     }

@@ -563,9 +563,9 @@ impl<'a> Compiler<'a> {
         self.jump(jump)
     }
 
-    /// Removes the last instruction if it only computes this condition by comparing numbers, and returns its
-    /// operands. Does nothing at a jump target, because the jump brings its own condition. The caller has reset
-    /// `top`.
+    /// Removes a last instruction that only computes this condition, and returns its operands. It must be a
+    /// comparison of numbers. Does nothing at a jump target, because the jump brings its own condition. The caller
+    /// has reset `top`.
     fn take_comparison(&mut self, condition: Operand) -> Option<(Op, Operand, Operand)> {
         if self.here().ok()? == self.landed {
             return None;

@@ -175,7 +175,7 @@ impl Program {
         self.units().into_iter().map(|unit| &unit.node).collect()
     }
 
-    /// Reports the tier of the plain form of each node, and of the pathed form if it exists.
+    /// Reports the tiers: plain form of each node, and pathed form if it exists.
     pub fn tiers(&self) -> (Vec<(&Node, Report)>, Option<Report>) {
         let plain = self
             .units()
@@ -223,7 +223,7 @@ impl Program {
         &self.unit.plain
     }
 
-    /// Returns true if a run calls no node, makes no request and does not use `now`.
+    /// Returns true if a run needs no calls, requests or `now`.
     pub(crate) fn is_self_contained(&self) -> bool {
         self.unit.callees.is_empty() && !self.unit.asks && !self.unit.uses_now
     }
@@ -256,8 +256,8 @@ impl Program {
         self.pathed().ok()?.shape.clone()
     }
 
-    /// Returns the frameless function for a batch, and for how many of these rows it is valid. Otherwise returns the
-    /// rows to run with a frame before the next check. The caller reports the results to `expressed_rows`.
+    /// Returns the frameless function for a batch and its number of rows. Otherwise returns the rows to run with a
+    /// frame before the next check. The caller reports the results to `expressed_rows`.
     pub fn express_rows(&self, rows: u32) -> Result<(&dyn Express, u32), u32> {
         self.unit.tier.express_rows(rows)
     }
@@ -284,12 +284,12 @@ impl Program {
         self.unit.uses_now
     }
 
-    /// Returns an empty list for the converted inputs, with capacity for all registers of a run.
+    /// Returns an empty list for the inputs, with capacity for all registers.
     pub fn new_frame(&self) -> Vec<Value> {
         Vec::with_capacity(self.unit.plain.registers)
     }
 
-    /// Returns an empty list for the inputs, with capacity for the registers of the pathed form.
+    /// Returns an empty list for the inputs of the pathed form.
     pub fn new_pathed_frame(&self) -> Vec<Value> {
         let registers = self.pathed().map(|form| form.code.registers);
         Vec::with_capacity(registers.unwrap_or_default())
@@ -519,7 +519,7 @@ impl PathedForm {
         self.tier.record_frameless(has_outputs);
     }
 
-    /// Returns the fingerprint of a frameless run that returned on this path, equal to that of `run_pathed`. Returns
+    /// Returns the fingerprint of a frameless run that returned on this path. It equals that of `run_pathed`. Returns
     /// `None` for words of another form.
     #[inline]
     pub fn fingerprint_of(&self, words: &Words<'_>, path: &Path, key: &FingerprintKey) -> Option<u64> {

@@ -585,7 +585,7 @@ fn call(
     }
 }
 
-/// Borrows the target and the source of a copy, or returns `None` if both are one register.
+/// Borrows the target and the source of a copy. Returns `None` if both are one register.
 #[inline]
 fn split_operands<'a>(
     registers: &'a mut [Value],

@@ -17,7 +17,7 @@ pub(crate) enum Site {
     Length,
     /// Compares two texts.
     Texts(Op),
-    /// Membership of a text in a constant set or map, with the numbers of few short keys.
+    /// Membership of a text in a constant, with the numbers of few short keys.
     Has(Keys, Option<Vec<u64>>),
     /// The value of a text in a constant map, by index of its key.
     At { keys: Keys, values: Box<[Bits]> },
@@ -96,7 +96,7 @@ pub(crate) struct CallContext<'a> {
     sites: &'a [Site],
 }
 
-/// The offsets of the text numbers, the index of the last one, and the scratch words.
+/// The offsets of the text numbers, their last index and the scratch words.
 pub(crate) const NUMBERS_AT: i32 = 8;
 pub(crate) const LAST_NUMBER_AT: i32 = 16;
 pub(crate) const SCRATCH_AT: usize = 24;
@@ -198,7 +198,7 @@ impl<'a> CallContext<'a> {
             .map_or(Some(ABSENT), |place| i64::try_from(place).ok())
     }
 
-    /// Writes a result to the scratch, or returns `None` if it has no form in words.
+    /// Writes a result to the scratch. Returns `None` if it has no form in words.
     fn give(&mut self, kind: Kind, value: &Value) -> Option<()> {
         self.give_bits(kind, kind.bits(value)?);
         Some(())

@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// Returns the bits of a value, or `None` if it has another kind or is too large.
+    /// Returns the bits of a value. Returns `None` if it has another kind or is too large.
     #[inline]
     pub(crate) fn bits(self, value: &Value) -> Option<Bits> {
         let one = |bits: u64| Some([bits, 0, 0]);

@@ -41,7 +41,7 @@ use runtime::{Compiled, Parts};
 /// Compiler options.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// A guard that always fails, so that tests can reach every exit without a matching input.
+    /// A guard that always fails. Tests reach every exit with it, without a matching input.
     pub fail_guard: Option<u32>,
     /// The maximum instructions of compiled code, because compile time grows faster than the code.
     pub max_instructions: usize,
@@ -224,7 +224,7 @@ fn define_frameless(
     }))
 }
 
-/// Splits records that are only read by field, if there are any and the code stays short enough.
+/// Splits records that are only read by field. Returns `None` without any, or if the code becomes too long.
 fn split_records(code: &Code, options: &Options) -> Option<Code> {
     record_splitting::split_records(code).filter(|apart| apart.instructions.len() <= options.max_instructions)
 }

@@ -22,7 +22,7 @@ const MAX_TEXTS: usize = 64;
 const MAX_PLACES_PER_TEXT: usize = 16;
 const FACTORS: [usize; 8] = [1, 3, 5, 7, 11, 13, 17, 31];
 
-/// Packs a text of up to eight bytes into a number, unique among texts of its length.
+/// Packs a text of up to eight bytes into a number. It is unique among texts of its length.
 #[inline]
 pub(crate) fn pack(text: &[u8]) -> Option<u64> {
     if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
@@ -54,7 +54,7 @@ fn factor(number: u64) -> u64 {
 }
 
 impl ShortTexts {
-    /// Builds the table, or returns `None` if a text is long, there are too many, or no factor works.
+    /// Builds the table. Returns `None` if a text is long, there are too many, or no factor works.
     pub(crate) fn new(keys: &Set) -> Option<Self> {
         let Set::Text(texts) = keys else {
             return None;
@@ -119,7 +119,7 @@ fn number(text: &[u8], (first, last): (usize, usize)) -> usize {
 }
 
 impl Lookup {
-    /// Builds the table, or returns `None` if there are too many texts or no factors work.
+    /// Builds the table. Returns `None` if there are too many texts or no factors work.
     pub(crate) fn new(keys: &Set) -> Option<Self> {
         let Set::Text(texts) = keys else {
             return None;

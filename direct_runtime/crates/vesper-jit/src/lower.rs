@@ -111,7 +111,7 @@ pub(crate) struct Lower<'a, 'b> {
     words: Option<Frameless<'a>>,
     /// True if the current call cannot fail.
     is_proven: bool,
-    /// The loops whose fuel falls in step with their items, by the place of their range.
+    /// The loops with fuel in step with their items, by range place.
     in_step: HashMap<usize, InStep>,
     /// The counted choices of such loops.
     counted: Vec<Counted>,

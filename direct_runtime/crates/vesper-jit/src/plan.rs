@@ -125,7 +125,7 @@ pub(crate) struct Plan {
     pub(crate) entries: Vec<usize>,
     /// The values loaded to machine registers at the start.
     pub(crate) loads: Vec<(usize, Kind)>,
-    /// The fields gathered from the items of a loop, by the instructions that start, advance and read it.
+    /// The gathered fields of a loop, by the instructions that start, advance and read it.
     pub(crate) rows: BTreeMap<usize, Rows>,
     /// The maximum fuel of a run from its first range on; for frameless code.
     pub(crate) max_units: Option<u64>,
@@ -134,7 +134,7 @@ pub(crate) struct Plan {
 /// The fields of a loop's items that are computed with. They are gathered for all items at the start of the loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rows {
-    /// The index of each field in its record, its kind and its offset in a row.
+    /// Per field: the index in its record, the kind and the row offset.
     pub(crate) fields: Vec<(u32, Kind, usize)>,
     /// Slots per row.
     pub(crate) width: usize,
@@ -363,7 +363,7 @@ pub(crate) fn constant(code: &Code, operand: Operand) -> Option<Kind> {
     Kind::of(operand.read(&code.constants, &[])?)
 }
 
-/// Returns the places needed in machine registers for these operands, or `None` if a constant has no such form.
+/// Returns the places needed in machine registers for these operands. Returns `None` if a constant has no such form.
 fn uses(code: &Code, operands: &[Operand], kind: Kind) -> Option<Vec<(usize, Kind)>> {
     let mut uses = Vec::with_capacity(operands.len());
     for operand in operands {
@@ -586,7 +586,7 @@ impl Rows {
     }
 }
 
-/// Returns the kind by which a value is first used from an instruction on, or `None` if the frame needs it first.
+/// Returns the kind of the first use of a value from an instruction on. Returns `None` if the frame needs it first.
 fn first_kind_used(
     code: &Code,
     all: &[Accesses],

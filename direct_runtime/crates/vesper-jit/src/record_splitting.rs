@@ -84,8 +84,8 @@ fn operands_of(code: &Code, list: OperandList) -> &[Operand] {
     operands.unwrap_or_default()
 }
 
-/// Returns the records of a register that are only read by field, and the instructions that read them. Those
-/// instructions never find another value there.
+/// Returns the records of a register that are only read by field, and their readers. Those instructions never find
+/// another value there.
 fn read_by_field(
     code: &Code,
     touched: &[Accesses],

@@ -35,7 +35,7 @@ pub(crate) struct Site {
     pub(crate) kept: Vec<SlotBinding>,
     pub(crate) instruction: Option<Instruction>,
     pub(crate) load: Option<SlotBinding>,
-    /// True if the value is read in place and the instruction skipped, so that its result never enters the frame.
+    /// True if the value is read in place and the instruction skipped. Its result never enters the frame.
     pub(crate) direct: bool,
     /// The skipped field instruction before a call that alone uses it.
     pub(crate) lent: Option<Instruction>,

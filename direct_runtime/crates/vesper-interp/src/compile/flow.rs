@@ -170,8 +170,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Compiles the handlers of the code since `start`, with their values in the register of the statement. Returns
-    /// the ends of the handlers that have one.
+    /// Compiles the handlers of the code since `start`. Their values go to the register of the statement. Returns the
+    /// ends of the handlers that have one.
     fn handlers(
         &mut self,
         start: usize,

@@ -75,8 +75,8 @@ impl Hot for Unit {
 }
 
 impl Unit {
-    /// Returns the layout for frameless runs, or `None` if a type has no form in words or the node requests or calls
-    /// anything.
+    /// Returns the layout for frameless runs. Returns `None` if a type has no form in words, or the node makes
+    /// requests or calls.
     pub(crate) fn shape(&self) -> Option<Arc<Shape>> {
         let is_self_contained = self.callees.is_empty() && !self.asks && !self.uses_now;
         let shape = is_self_contained.then(|| Shape::of(&self.node, &self.plain))?;

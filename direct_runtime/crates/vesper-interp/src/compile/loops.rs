@@ -52,7 +52,7 @@ struct Loop<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum Over {
     Value(Operand),
-    /// Start, end and step of a range, and the expression that fails for an invalid one.
+    /// Start, end and step of a range, and its expression for failures.
     Range([Operand; 3], ExpressionIndex),
 }
 
@@ -64,7 +64,7 @@ struct ItemParts {
 }
 
 impl Loop<'_> {
-    /// Returns the register for the value of an item, if the kind requires a particular one.
+    /// Returns the register that the kind requires for the value of an item.
     fn value_register(&self) -> Option<Register> {
         match self.parts.kind {
             // The last value is the result.
@@ -226,7 +226,7 @@ impl Compiler<'_> {
         }))
     }
 
-    /// Returns true for a loop over records that reads only fields, so that no item is copied.
+    /// Returns true for a loop over records that reads only fields. No item is copied then.
     fn reads_fields_only(&self, index: ExpressionIndex, locals: Locals, parts: &For) -> Compiled<bool> {
         let is_of_records =
             matches!(self.type_of(parts.over)?, Type::Array(item) if matches!(**item, Type::Record(_)));
@@ -258,7 +258,7 @@ impl Compiler<'_> {
         Ok(self.jump(Instruction::LoopAdvance { slot, done: 0 }))
     }
 
-    /// Returns the slot of the loop if the expression is an item whose fields alone are read.
+    /// Returns the loop slot of an item whose fields alone are read.
     pub(super) fn item_slot(&self, of: ExpressionIndex) -> Compiled<Option<LoopSlot>> {
         Ok(match &self.node.expression(of).ok_or(MISSING)?.kind {
             ExpressionKind::Local(local) => self.in_place.get(*local).copied().flatten(),

@@ -137,7 +137,7 @@ impl<'a> Compiler<'a> {
         Ok(self.enter(vec![EntryCondition::Point(point)]))
     }
 
-    /// Enters the region after these handlers, each given with the end of its region if it continues here.
+    /// Enters the region after these handlers. Each has the end of its region if it continues here.
     pub(super) fn continue_after_handlers(&mut self, handlers: &[(&Handler, Option<usize>)]) -> Compiled<()> {
         let Some(points) = self.points() else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The parts of inputs that a node can read, for example single fields of a record.
+//! The parts of inputs that a node can read, such as single fields.
 
 use std::collections::BTreeMap;
 

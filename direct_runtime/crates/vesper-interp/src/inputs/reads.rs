@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, RwLock, TryLockError, TryLockResult};
 use crate::observe::fingerprint::HashPlan;
 use crate::observe::path::Path;
 
-/// A region of code, run if its parent is run and all of these conditions hold.
+/// A region of code. It runs if its parent runs and all of these conditions hold.
 #[derive(Clone, Debug, Default)]
 struct Region {
     /// INVARIANT: an earlier region, like every region referred to here. The first has no parent.

@@ -18,7 +18,7 @@ const MAX_DIGITS: usize = 18;
 const MAX_NAMES: usize = 64;
 const MAX_SCANNED_MEMBERS: usize = 8;
 
-/// Writes the inputs of a text to their empty places, or returns `None` to give up.
+/// Writes the inputs of a text to their empty places. Returns `None` to give up.
 pub(super) fn inputs(declared: &[Input], text: &[u8], places: &mut [Value]) -> Option<()> {
     let mut reader = Reader { text, at: 0 };
     reader.skip_white_space();
@@ -279,8 +279,8 @@ impl<'a> Reader<'a> {
             .then_some(values)
     }
 
-    /// Takes a number without an exponent in one pass, or returns `None` for other or long ones. The caller checks
-    /// the text after it.
+    /// Takes a number without an exponent in one pass. Returns `None` for other or long ones. The caller checks the
+    /// text after it.
     #[inline]
     pub(super) fn digits(&mut self) -> Option<SpelledNumber> {
         let is_negative = self.take(b'-').is_some();

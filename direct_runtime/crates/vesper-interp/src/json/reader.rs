@@ -24,7 +24,7 @@ pub(super) struct Number {
     value: Decimal,
     /// True if it has neither a fraction nor an exponent, as an integer must.
     is_whole: bool,
-    /// True if it starts with a minus, which the value of a zero does not show.
+    /// True if it starts with a minus. The value of a zero has no sign.
     has_minus: bool,
 }
 
@@ -185,7 +185,8 @@ impl InputReader {
         }
     }
 
-    /// Converts a map from an object, or from an array of pairs if keys are neither strings nor enum members.
+    /// Converts a map from an object or an array of pairs. Pairs are for keys that are neither strings nor enum
+    /// members.
     fn map(&mut self, of: &MapType, spelled: &Spelled, path: &Path<'_>) -> Option<Value> {
         let has_names = matches!(of.key, Type::Text | Type::Enum(_));
         let given: Option<Vec<(Result<Value, ProblemKind>, &Spelled)>> = match spelled {

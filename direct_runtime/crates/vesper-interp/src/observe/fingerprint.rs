@@ -67,7 +67,8 @@ impl Fingerprint {
         self.0.bytes(bytes);
     }
 
-    /// Adds the lowest `length` bytes, at most sixteen, of a number that is zero above them.
+    /// Adds the lowest `length` bytes of a number. INVARIANT: `length` is at most sixteen, and the number is zero
+    /// above.
     fn put(&mut self, bytes: u128, length: u64) {
         self.0.put(Piece::new(bytes, length));
     }

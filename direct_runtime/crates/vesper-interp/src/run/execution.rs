@@ -181,7 +181,7 @@ impl Execution {
         }
     }
 
-    /// Returns the fingerprint of the values read so far, or 0 if the execution records no path.
+    /// Returns the fingerprint of the values read so far. Returns 0 if the execution records no path.
     pub fn fingerprint(&self) -> u64 {
         match &self.form {
             OwnForm::Pathed(pathed, came_back) => {

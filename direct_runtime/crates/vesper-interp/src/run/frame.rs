@@ -72,7 +72,7 @@ impl Frame {
         self.loops.get(slot)?.range
     }
 
-    /// Returns the items of a loop over an array, and the position of the next one.
+    /// Returns the items of a loop over an array, and the next position.
     pub fn items(&self, slot: usize) -> Option<(&[Value], usize)> {
         let state = self.loops.get(slot)?;
         match &state.over {
@@ -179,7 +179,7 @@ impl Frame {
 const NOT_HELD: Fault = "a handler holds no failure";
 
 impl FlowState {
-    /// Finds the instruction at which a failure of the instruction `at` continues, or returns the failure uncaught.
+    /// Finds the instruction at which a failure of `at` continues. Returns the failure if nothing catches it.
     #[cold]
     pub(crate) fn handle(
         &mut self,
@@ -237,7 +237,7 @@ impl FlowState {
     }
 }
 
-/// Writes the declared error of a failure to the registers, and sets the outputs to null.
+/// Writes the declared error of a failure, and sets the outputs to null.
 fn declare(
     code: &Code,
     error_conversion: &ErrorConversion,

@@ -114,8 +114,7 @@ impl LoopState {
         self.groups.clear();
     }
 
-    /// Writes the next item of an array or set, or the next key of a map, to `place`. Returns false after the last
-    /// one.
+    /// Writes the next item, or the next key of a map, to `place`. Returns false after the last one.
     #[inline]
     pub(crate) fn next_item(&mut self, place: &mut Value) -> bool {
         if let Value::Array(items) = &self.over {
@@ -306,7 +305,7 @@ impl LoopState {
         Map::from_entries(kind, entries).map(|map| Value::Map(Arc::new(map)))
     }
 
-    /// Returns the groups as arrays by key, or `None` if a key is not of this kind.
+    /// Returns the groups as arrays by key. Returns `None` if a key is not of this kind.
     pub(crate) fn finish_groups(&mut self, kind: KeyKind) -> Option<Value> {
         let groups = std::mem::take(&mut self.groups).into_iter();
         let entries = groups.map(|(key, group)| (key, Value::Array(group.into())));

@@ -170,7 +170,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Returns a meter with the same fuel for a parallel trial run of at most this time.
+    /// Returns a meter with the same fuel for a trial of at most this time.
     pub(crate) fn limited_to(&self, time: Duration) -> Self {
         let at_hand = self.at_hand.min(UNITS_PER_POLL);
         let back = self.at_hand - at_hand;

@@ -1,4 +1,4 @@
-//! A frame that is reused by many runs of one node, because allocating costs more than a short run.
+//! A frame for many runs of one node. Allocating one would cost more than a short run.
 //!
 //! INVARIANT: between two runs every register equals that of a new frame, so no value of the last caller remains
 //! visible or allocated.
@@ -66,7 +66,7 @@ impl Room {
 }
 
 impl Program {
-    /// Creates a reusable frame, or returns `None` if the node makes requests, calls nodes or uses `now`.
+    /// Creates a reusable frame. Returns `None` if the node makes requests, calls nodes or uses `now`.
     pub fn room(&self) -> Option<Room> {
         self.is_self_contained()
             .then(|| self.room_for(&self.unit().plain, None))

@@ -1,4 +1,4 @@
-//! Execution of a single instruction on a frame, for machine code without its own form of it.
+//! Execution of a single instruction on a frame, called by machine code.
 //!
 //! SEMANTICS: an instruction that fails here has no effect, so the interpreter can repeat it. Only the interpreter
 //! follows a failure to a handler, a declared error or the end.

@@ -16,7 +16,7 @@ const MAX_MISSES: u32 = 64;
 pub(super) const RETRY_CALLS: u32 = 10_000;
 /// Rows that a batch runs before it checks again for a frameless function.
 pub(super) const RETRY_ROWS: u32 = 64;
-/// Rows of a batch that take about as long as one call, for the sampling interval.
+/// Rows of a batch that count as one call for sampling. They take about as long.
 const ROWS_PER_CALL: u32 = 16;
 
 /// A frameless function that times one run, offered for a sampled call.

@@ -426,7 +426,7 @@ fn frameless_rows_rest_after_too_many_give_up() {
     assert_eq!(report(&program).expressed, 96 + 128);
 }
 
-/// Machine code whose frameless runs succeed but take longer than the interpreter by a set time.
+/// Machine code with frameless runs that are slower than the interpreter by a set time.
 #[derive(Debug)]
 struct Paced {
     shape: Arc<Shape>,

@@ -63,7 +63,7 @@ impl Variants {
         self.all().filter(|each| each.code.is_some()).count()
     }
 
-    /// Returns the code for these scales, or `None` if the rows should run the general function.
+    /// Returns the code for these scales. Returns `None` if the rows should run the general function.
     pub(super) fn of(
         &self,
         tiering: &Tiering,

@@ -66,14 +66,14 @@ pub enum Form {
     Date,
     Duration,
     Member,
-    /// An index into the texts of the run, or with `CONSTANT` into the constants of the code.
+    /// An index into the texts of the run, or with `CONSTANT` into the constants.
     Text,
 }
 
 /// Marks a constant text: the other bits are its index among the constants.
 pub const CONSTANT: u64 = 1 << 63;
 
-/// The maximum inputs of a node or fields of a record, because a 64-bit mask records which were given.
+/// The maximum inputs of a node or fields of a record. A 64-bit mask records which were given.
 const MAX_PLACES: usize = 64;
 
 impl Form {
@@ -196,7 +196,7 @@ pub struct Shape {
 pub type Scales = [Option<u16>];
 
 impl Shape {
-    /// Returns the layout of a node, or `None` if an input or output has no form in words.
+    /// Returns the layout of a node. Returns `None` if an input or output has no form in words.
     pub(crate) fn of(node: &Node, code: &Code) -> Option<Self> {
         if node.inputs.len() > MAX_PLACES || code.returns.len() != node.outputs.len() {
             return None;
@@ -278,7 +278,7 @@ pub struct Words<'a> {
     /// The numbers of the texts (`number_of_text`), followed by a zero.
     numbers: Vec<u64>,
     results: Vec<u64>,
-    /// The offsets of this run in the words and results, which a `Block` shares between runs.
+    /// The offsets of this run in words and results. A `Block` shares both between runs.
     at: (usize, usize),
 }
 
@@ -291,8 +291,8 @@ pub struct Raw<'w, 'a> {
     pub numbers: &'w [u64],
 }
 
-/// Encodes a text of one to seven bytes as a unique number, or zero for any other text. `eight` starts with its
-/// bytes; the rest is ignored.
+/// Encodes a text of one to seven bytes as a unique number. Any other text is zero. `eight` starts with its bytes;
+/// the rest is ignored.
 #[inline]
 pub fn number_of_text(eight: [u8; 8], length: usize) -> u64 {
     let Some(bits) = u32::try_from(length).ok().filter(|length| *length < 8) else {
@@ -530,7 +530,7 @@ impl<'a> Words<'a> {
         self.given == bits_below(self.shape.inputs.len())
     }
 
-    /// Returns the memory for machine code of exactly this shape, or `None` if an input is missing.
+    /// Returns the memory for machine code of exactly this shape. Returns `None` if an input is missing.
     #[inline]
     pub fn raw(&mut self, shape: &Arc<Shape>) -> Option<Raw<'_, 'a>> {
         if !Arc::ptr_eq(shape, &self.shape) || !self.is_whole() {
@@ -603,7 +603,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// Returns the points that the run passed, or an empty path if the form records none.
+    /// Returns the points that the run passed; none if the form records none.
     #[inline]
     pub fn path(&self) -> Path {
         let words = self

@@ -116,7 +116,7 @@ impl Lower<'_, '_> {
         bits.is_some_and(|[coefficient, ..]| coefficient == 0)
     }
 
-    /// Returns the scale of a product if both scales are known and the result is a valid scale.
+    /// Returns the scale of a product, if it is known and valid.
     fn known_product(&mut self, left: Value, right: Value) -> Option<Value> {
         let sum = self.known(left)?.checked_add(self.known(right)?)?;
         (sum <= i64::from(MAX_SCALE)).then(|| self.builder.ins().iconst(types::I64, sum))

@@ -23,7 +23,7 @@ pub(super) enum Then {
     GoOn(Block),
     /// Continue after a loop, with the saved values read back.
     Behind(Block),
-    /// Continue a loop at this block, or in its copy without notes if the path is complete.
+    /// Continue a loop at this block, or in its copy without notes.
     Rounds(Block),
 }
 
@@ -87,7 +87,7 @@ impl Lower<'_, '_> {
         block
     }
 
-    /// Creates an exit without a block, and returns the values that must be in slots there.
+    /// Creates an exit without a block. Also returns the values that must be in slots there.
     pub(super) fn numbered_exit(&mut self, next: usize, state: &State) -> (usize, Vec<SlotBinding>) {
         let dirty = self
             .plan
@@ -219,7 +219,7 @@ impl Lower<'_, '_> {
         self.fail_guard == Some(number)
     }
 
-    /// Counts a guard inside a called function, and leaves here if it is the one that always fails.
+    /// Counts a guard inside a called function. Leaves here if it is the one that always fails.
     pub(super) fn force(&mut self) {
         if self.is_forced() {
             let always = self.builder.ins().iconst(types::I8, 1);

@@ -438,7 +438,7 @@ impl Lower<'_, '_> {
         Ok((gives, held.collect()))
     }
 
-    /// Returns true if a place has no value in machine registers and there is no frame.
+    /// Returns true if a place of frameless code has no value in machine registers.
     pub(super) fn is_nowhere(&self, place: usize) -> bool {
         self.words.is_some() && self.state.get(place) == Place::Frame
     }

@@ -12,12 +12,12 @@ use super::rounds::MAX_COUNTED;
 use super::unnoted_loops::Notes;
 use super::{How, Kind, Lower, NONE, NotCompiled, TRUSTED, ValueParts, apply, offset, type_of};
 
-/// A loop whose fuel falls in step with its items, so that only the items are counted.
+/// A loop whose fuel falls in step with its items. Only the items are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InStep {
     /// The place of the range.
     pub(super) range: usize,
-    /// The slot with the difference between fuel and remaining items, read when the loop is left.
+    /// The slot with the difference between fuel and remaining items. It is read when the loop is left.
     pub(super) more: usize,
     /// The instructions of the loop.
     pub(super) start: usize,
@@ -114,8 +114,8 @@ impl Lower<'_, '_> {
         self.builder.def_var(self.fuel, less);
     }
 
-    /// Converts a range to its register form, with the end in place of the next integer. The next integer would
-    /// change in every round.
+    /// Converts a range to its register form, with the end for the next integer. The next integer would change in
+    /// every round.
     pub(super) fn range_with_end(&mut self, held: ValueParts) -> ValueParts {
         let [next, step, left] = held.as_slice() else {
             return held;
@@ -190,8 +190,8 @@ impl Lower<'_, '_> {
         self.count_in_step(in_step, fuel);
     }
 
-    /// Returns the end of a loop that only its head leaves, in which nothing else takes fuel, and which is entered
-    /// only at its start.
+    /// Returns the end of a loop that can run in step. Only its head leaves it and takes fuel, and it is entered only
+    /// at its start.
     fn end_in_step(&self, start: usize, head: usize, end: usize) -> Option<usize> {
         let all = self.code.instructions.iter().enumerate();
         let mut body = all.clone().skip(head + 1).take(end.saturating_sub(head + 1));
@@ -203,8 +203,8 @@ impl Lower<'_, '_> {
         is_in_step.then_some(end)
     }
 
-    /// Returns the round counter of a loop and its maximum, if each round is counted once, by the last instruction
-    /// before the only jump back.
+    /// Returns the round counter of a loop and its maximum, if it can run in step. The last instruction before the
+    /// only jump back must count each round once.
     fn rounds_in_step(&self, start: usize, end: usize) -> Option<(usize, u32)> {
         let inside = self.code.instructions.get(start..end)?;
         let [

@@ -111,8 +111,8 @@ impl Lower<'_, '_> {
         dfg.insts[instruction].opcode() == Opcode::FcvtFromSint
     }
 
-    /// Returns the constant power of two, or its negation, that a value is. Excludes extremes whose product with an
-    /// integer could be inexact.
+    /// Returns the value of a constant that is a power of two or its negation. Excludes extremes whose product with
+    /// an integer could be inexact.
     fn power(&self, value: Value) -> Option<f64> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {

@@ -1,4 +1,4 @@
-//! Work hoisted out of the rounds of a loop whose fuel falls in step with its items.
+//! Work hoisted out of the rounds of a loop in step (`InStep`).
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{
@@ -184,7 +184,7 @@ impl Lower<'_, '_> {
         !jumps.any(|(from, to)| *from > head && *from < self.at && *to > self.at && *to <= in_step.end)
     }
 
-    /// Returns true if a path word stays in a machine register throughout a loop and only notes access it.
+    /// Returns true if a path word stays in a machine register throughout a loop. Only notes may access it.
     pub(super) fn is_only_noted(&self, start: usize, end: usize, word: usize) -> bool {
         let inside = self.code.instructions.get(start + 1..end);
         let mut others = inside.unwrap_or_default().iter().filter(|one| {
@@ -229,7 +229,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Returns the comparison of a float with a constant that a condition is.
+    /// Decodes a condition that compares a float with a constant.
     fn comparison(&self, condition: Value) -> Option<Compared> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(condition) else {

@@ -122,7 +122,7 @@ fn starts_with_rows(code: &Code, at: usize) -> bool {
     last == Some(true)
 }
 
-/// Returns the path word of the three points of a loop and the bit of the first, or `None` if they span two words.
+/// Returns the path word of a loop's three points and the bit of the first. Returns `None` if they span two words.
 pub(crate) fn word_of(code: &Code, point: u32) -> Option<(usize, u8)> {
     let path = code.path.as_ref()?;
     let ((word, bit), (last, _)) = (path.place(point), path.place(point + 2));
@@ -171,7 +171,7 @@ fn is_in_range(code: &Code, at: usize) -> bool {
     heads.any(|(head, done)| at < done as usize && goes_through_range(code, head))
 }
 
-/// Plans the call of an operation, or returns `None` if an argument or the result has no form in words.
+/// Plans the call of an operation. Returns `None` if an argument or the result has no form in words.
 pub(crate) fn function_call(code: &Code, op: Op, args: &[Operand]) -> Option<FunctionCall> {
     let of_texts = |site, count: usize, gives| {
         let given = args.get(..count)?.iter().map(|arg| (*arg, Kind::Text)).collect();
@@ -269,8 +269,8 @@ const MAX_UNITS: u64 = 1 << 16;
 /// The work of an instruction that calls a function.
 const CALL_WORK: u64 = 64;
 
-/// Returns the maximum fuel from the first range on, so that this many rounds of the longest loop stay within
-/// `MAX_WORK`. Loops over input arrays are bounded by reading the inputs, which takes longer.
+/// Returns the maximum fuel from the first range on. This many rounds of the longest loop stay within `MAX_WORK`.
+/// Loops over input arrays are bounded by reading the inputs, which takes longer.
 pub(super) fn max_units(code: &Code, plan: &Plan) -> Option<u64> {
     let mut all = code.instructions.iter();
     if !all.any(|one| matches!(one, Instruction::LoopRange { .. })) {

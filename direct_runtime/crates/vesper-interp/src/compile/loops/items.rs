@@ -126,8 +126,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Keeps a value that compares as `side` to the best so far, or continues with the next item. The first of equal
-    /// values stays.
+    /// Keeps a value that compares as `side` to the best so far. Otherwise continues with the next item. The first of
+    /// equal values stays.
     fn keep_better(&mut self, best: Register, value: Operand, side: Ordering, next: u32) {
         let (from, to) = (value, next);
         self.emit(Instruction::JumpUnlessBetter {

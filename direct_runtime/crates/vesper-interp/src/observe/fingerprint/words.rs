@@ -88,7 +88,7 @@ fn parts_of(parts: &[Parts], input: usize) -> &Parts {
 }
 
 impl Fingerprint {
-    /// Adds inputs in words, like `add_input` for each, or returns `None` if an input is not in these words.
+    /// Adds inputs in words, like `add_input` for each. Returns `None` if an input is not in these words.
     ///
     /// Passes the state by value here and below, so that it stays in registers.
     #[inline]
@@ -165,7 +165,7 @@ impl Fingerprint {
     }
 }
 
-/// Encodes a value with its prefix, and returns the rest of a text after the first piece. Returns `None` for invalid
+/// Encodes a value with its prefix. Also returns the rest of a text after the first piece. Returns `None` for invalid
 /// words. Decodes words directly, because constructing a `Word` first would double the cost.
 #[inline(always)]
 #[expect(

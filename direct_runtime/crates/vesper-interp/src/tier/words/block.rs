@@ -39,7 +39,7 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Creates a block of at most `max_rows` rows, or `None` if an input is an array or there are no words.
+    /// Creates a block of at most `max_rows` rows. Returns `None` if an input is an array or there are no words.
     pub fn new(shape: &Arc<Shape>, max_rows: usize) -> Option<Self> {
         if shape.arrays > 0 || shape.words == 0 || shape.results == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! The pace of long frameless runs, which cannot be interrupted and so must not start if too long.
+//! The pace of frameless runs. They cannot be interrupted, so a run that would take too long must not start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 /// The longest time for which a signal may have to wait.
 const MAX_UNINTERRUPTED: Duration = Duration::from_millis(100);
 
-/// The recent time per row, in picoseconds because a row may take less than a nanosecond.
+/// The recent time per row, in picoseconds. A row may take less than a nanosecond.
 #[derive(Debug, Default)]
 pub struct Pace(AtomicU64);
 
 impl Pace {
-    /// Returns true if this many rows will finish in time, or if no time is known yet.
+    /// Returns true if this many rows will finish in time. Also true if no time is known yet.
     pub fn allows(&self, rows: usize) -> bool {
         let a_row = self.0.load(Ordering::Relaxed);
         let expected = Duration::from_nanos(a_row.saturating_mul(rows as u64) / 1_000);

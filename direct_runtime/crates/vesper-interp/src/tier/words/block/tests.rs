@@ -6,7 +6,7 @@ use super::*;
 use crate::Program;
 use crate::tier::words::Ended;
 
-/// A stand-in that gives up on flagged payments, and otherwise returns its inputs and the length of the country.
+/// A stand-in that gives up on flagged payments. Otherwise it returns its inputs and the length of the country.
 #[derive(Debug)]
 struct Stand(Arc<Shape>);
 
