@@ -17,7 +17,7 @@ mod values;
 
 use serde_json::{Value as Json, json};
 use support::{load, run};
-use tree::{call, each, filtered, input, integer, local, order, returning, sorted};
+use tree::{call, each, each_where, input, integer, local, order, returning, sort_by};
 use values::{decimals, integers, map_of, outcome, set_of, texts};
 use vesper_ir::{Member, Value};
 
@@ -56,19 +56,19 @@ fn items_are_sorted_by_keys_and_stay_in_their_order() {
     let ty = json!({"array": "string"});
     let items = ["bb", "a", "cc", "", "d"];
     assert_eq!(
-        of_texts(ty.clone(), sorted(order("ascending"), length()), &items),
+        of_texts(ty.clone(), sort_by(order("ascending"), length()), &items),
         r#"["","a","d","bb","cc"]"#
     );
     assert_eq!(
-        of_texts(ty.clone(), sorted(order("descending"), length()), &items),
+        of_texts(ty.clone(), sort_by(order("descending"), length()), &items),
         r#"["bb","cc","a","d",""]"#,
         "stable: not the ascending order turned round"
     );
-    assert_eq!(of_texts(ty, sorted(order("ascending"), length()), &[]), "[]");
+    assert_eq!(of_texts(ty, sort_by(order("ascending"), length()), &[]), "[]");
     // Every key is computed before sorting, and the order before the first key.
     let ty = json!({"array": "integer"});
     assert_eq!(
-        of_integers(ty.clone(), sorted(order("ascending"), next()), &[3, i64::MAX, 1]),
+        of_integers(ty.clone(), sort_by(order("ascending"), next()), &[3, i64::MAX, 1]),
         "failed integer_overflow at 4"
     );
     let chosen = json!({"if": {
@@ -76,17 +76,17 @@ fn items_are_sorted_by_keys_and_stay_in_their_order() {
         "then": order("ascending"), "else": order("descending"),
     }});
     assert_eq!(
-        of_integers(ty.clone(), sorted(chosen, next()), &[i64::MAX]),
+        of_integers(ty.clone(), sort_by(chosen, next()), &[i64::MAX]),
         "failed division_by_zero at 3"
     );
     let descends = json!({"if": {
         "condition": call("integer.greater", &[integer(1), integer(0)]),
         "then": order("descending"), "else": order("ascending"),
     }});
-    assert_eq!(of_integers(ty, sorted(descends, next()), &[1, 3, 2]), "[3,2,1]");
+    assert_eq!(of_integers(ty, sort_by(descends, next()), &[1, 3, 2]), "[3,2,1]");
     // Decimals are equal by value; booleans and enums are ordered too.
     let xs = json!({"array": "decimal"});
-    let own = sorted(order("ascending"), local(0));
+    let own = sort_by(order("ascending"), local(0));
     assert_eq!(
         outcome(&xs, &xs, &own, decimals(&["1.00", "2", "1.0", "-1"])),
         "[-1,1.00,1.0,2]"
@@ -94,7 +94,7 @@ fn items_are_sorted_by_keys_and_stay_in_their_order() {
     assert_eq!(
         of_integers(
             json!({"array": "integer"}),
-            sorted(order("descending"), is_positive()),
+            sort_by(order("descending"), is_positive()),
             &[-1, 1, -2, 2]
         ),
         "[1,2,-1,-2]"
@@ -151,7 +151,7 @@ fn the_item_with_the_least_or_greatest_key() {
     assert_eq!(
         of_integers(
             some.clone(),
-            filtered("max_by", is_positive(), local(0)),
+            each_where("max_by", is_positive(), local(0)),
             &[-1, -2]
         ),
         "null"
@@ -215,7 +215,7 @@ fn averages_are_exact() {
     assert_eq!(of(&[1, 1, 2]), "1.333333333333333333333333333333333");
     assert_eq!(of(&[]), "failed empty_collection at 2");
     assert_eq!(
-        of_integers(ty.clone(), filtered("avg", is_positive(), local(0)), &[-1]),
+        of_integers(ty.clone(), each_where("avg", is_positive(), local(0)), &[-1]),
         "failed empty_collection at 5"
     );
     let xs = json!({"array": "decimal"});
@@ -323,7 +323,7 @@ fn a_condition_takes_or_drops_the_first_items() {
     assert_eq!(
         of_integers(
             ty.clone(),
-            filtered("take_while", small.clone(), is_positive()),
+            each_where("take_while", small.clone(), is_positive()),
             &[1, 20, 2, -1, 3]
         ),
         "[1,2]"
@@ -331,7 +331,7 @@ fn a_condition_takes_or_drops_the_first_items() {
     assert_eq!(
         of_integers(
             ty.clone(),
-            filtered("drop_while", small, is_positive()),
+            each_where("drop_while", small, is_positive()),
             &[1, 20, -1, 30, 3]
         ),
         "[-1,3]"
@@ -420,7 +420,7 @@ fn folds_go_over_maps_with_two_or_three_locals() {
 #[test]
 fn sets_and_maps_have_their_members_and_keys_as_items() {
     let out = json!({"array": "string"});
-    let by_length = sorted(order("descending"), length());
+    let by_length = sort_by(order("descending"), length());
     assert_eq!(
         outcome(
             &json!({"set": "string"}),
@@ -470,7 +470,7 @@ fn only_the_filter_is_marked_and_each_time() {
     // xs, x, 10, x < 10, then the value: after the first kept item the filter is still evaluated, the value is not.
     assert_eq!(
         marks(
-            filtered("drop_while", small.clone(), is_positive()),
+            each_where("drop_while", small.clone(), is_positive()),
             array.clone(),
             &[1, -1, 20, 5]
         ),
@@ -478,7 +478,7 @@ fn only_the_filter_is_marked_and_each_time() {
     );
     assert_eq!(
         marks(
-            filtered("take_while", small.clone(), is_positive()),
+            each_where("take_while", small.clone(), is_positive()),
             array,
             &[1, -1, 20]
         ),

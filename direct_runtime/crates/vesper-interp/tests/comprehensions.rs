@@ -17,7 +17,7 @@ mod values;
 
 use serde_json::{Value as Json, json};
 use support::{load, run};
-use tree::{call, each, filtered, flatten, input, integer, local, returning};
+use tree::{call, each, each_where, flatten, input, integer, local, returning};
 use values::{decimals, integers, map_of, outcome, set_of, texts};
 use vesper_ir::Value;
 
@@ -43,7 +43,7 @@ fn arrays_sets_and_maps_are_built() {
     assert_eq!(
         of(
             xs.clone(),
-            filtered("array", is_positive(), doubled.clone()),
+            each_where("array", is_positive(), doubled.clone()),
             &[3, -1, 2]
         ),
         "[6,4]"
@@ -91,7 +91,7 @@ fn reductions_give_their_results() {
         i64::MAX.to_string()
     );
     assert_eq!(of(each("count", next()), &[5, 5]), "2");
-    assert_eq!(of(filtered("count", is_positive(), local(0)), &[5, -5, 1]), "2");
+    assert_eq!(of(each_where("count", is_positive(), local(0)), &[5, -5, 1]), "2");
     assert_eq!(
         of(each("count", next()), &[5, i64::MAX]),
         "failed integer_overflow at 3"
@@ -100,7 +100,7 @@ fn reductions_give_their_results() {
     assert_eq!(of(each("max", local(0)), &[3, 1, 2]), "3");
     assert_eq!(of(each("min", local(0)), &[]), "failed empty_collection at 2");
     assert_eq!(
-        of(filtered("max", is_positive(), local(0)), &[-1]),
+        of(each_where("max", is_positive(), local(0)), &[-1]),
         "failed empty_collection at 5"
     );
 
@@ -249,7 +249,7 @@ fn marks_are_made_each_time() {
         "condition": call("integer.greater", &[local(0), integer(10)]), "then": integer(10), "else": local(0),
     }});
     let mut table = Vec::new();
-    let step = flatten(&filtered("sum", is_positive(), clamp), &mut table);
+    let step = flatten(&each_where("sum", is_positive(), clamp), &mut table);
     let returned = flatten(&json!({"step": "total"}), &mut table);
     let exists = json!({"for": {
         "kind": "exists", "locals": [1], "over": input("xs"), "value": call("integer.greater", &[local(1), integer(100)]),

@@ -15,7 +15,7 @@ mod support;
 #[path = "support/tree.rs"]
 mod tree;
 
-use flow::{built, gives, handled, raises, returns, step};
+use flow::{build, gives, raises, returns, step, with_handlers};
 use serde_json::{Value as Json, json};
 use support::{load, run};
 use tree::{call, input, integer, local};
@@ -40,7 +40,7 @@ fn node(body: Json, rest: Json) -> Json {
     for (key, value) in rest.as_object().unwrap() {
         node[key] = value.clone();
     }
-    built(&node)
+    build(&node)
 }
 
 fn with_errors(body: Json, rest: Json) -> Json {
@@ -213,7 +213,7 @@ fn loops_over_maps_have_the_key_and_the_value() {
 fn a_handler_gives_the_value_or_leaves_or_lets_the_failure_stand() {
     let with = |handlers: Json| {
         program(json!([
-            handled(&step("s", quotient()), handlers),
+            with_handlers(&step("s", quotient()), handlers),
             returns(call("integer.add", &[json!({"step": "s"}), integer(1)])),
         ]))
     };
@@ -238,7 +238,7 @@ fn a_handler_gives_the_value_or_leaves_or_lets_the_failure_stand() {
 #[test]
 fn the_handler_that_names_the_code_comes_before_any() {
     let program = program(json!([
-        handled(
+        with_handlers(
             &step("s", quotient()),
             json!([gives("any", integer(1)), {"codes": ["bad_format", "division_by_zero"], "body": [], "value": integer(2)}]),
         ),
@@ -256,7 +256,7 @@ fn what_a_statement_does_not_take_goes_to_the_one_around() {
                 "name": "b",
                 "arms": [{
                     "when": less(integer(0), x()),
-                    "body": [handled(&step("s", quotient()), handlers)],
+                    "body": [with_handlers(&step("s", quotient()), handlers)],
                     "value": json!({"step": "s"}),
                 }],
                 "else": [], "otherwise": integer(0),
@@ -283,12 +283,12 @@ fn what_a_statement_does_not_take_goes_to_the_one_around() {
 fn a_failure_that_stands_is_the_one_that_the_handler_took() {
     // The handler's own handler catches the failure of its body.
     let overflow = call("integer.negate", &[integer(i64::MIN)]);
-    let body = json!([handled(
+    let body = json!([with_handlers(
         &step("t", overflow),
         json!([gives("integer_overflow", integer(0))])
     )]);
     let program = program(json!([
-        handled(
+        with_handlers(
             &step("s", quotient()),
             json!([{"codes": ["division_by_zero"], "body": body}])
         ),
@@ -304,7 +304,7 @@ fn a_failure_in_a_loop_is_taken_in_each_round() {
     let program = program(json!([
         {"loop": {
             "name": "l", "locals": [0], "over": items, "state": [{"local": 1, "name": "n", "value": integer(0)}],
-            "body": [handled(
+            "body": [with_handlers(
                 &step("s", call("integer.quot", &[x(), local(0)])),
                 json!([gives("division_by_zero", integer(1000))]),
             )],
@@ -320,7 +320,7 @@ fn require_is_a_clause_of_the_phase_validation() {
     let program = program(json!([
         {"require": {"holds": less(x(), integer(10))}},
         step("s", call("integer.add", &[x(), integer(1)])),
-        handled(
+        with_handlers(
             &json!({"branch": {
                 "name": "b",
                 "arms": [{"when": less(integer(0), x()), "body": [{"require": {"holds": less(json!({"step": "s"}), y())}}]}],
@@ -344,7 +344,7 @@ fn an_error_is_raised_from_any_block() {
                 "name": "b",
                 "arms": [{"when": less(x(), integer(0)), "body": [raises(&codes(), "closed")]}],
             }},
-            handled(
+            with_handlers(
                 &step("s", quotient()),
                 json!([{"codes": ["integer_overflow"], "body": [raises(&codes(), "closed")]}]),
             ),

@@ -19,10 +19,10 @@ mod values;
 
 use std::sync::Arc;
 
-use flow::{built, gives, handled, returns, step};
+use flow::{build, gives, returns, step, with_handlers};
 use serde_json::{Value as Json, json};
 use support::{load, run};
-use tree::{call, each, input, integer, local, order, sorted};
+use tree::{call, each, input, integer, local, order, sort_by};
 use values::{integers, outcome, texts};
 use vesper_ir::{Member, Value};
 
@@ -47,7 +47,7 @@ fn of_items(kind: &str, of: &str, ty: Json, items: Value) -> String {
 
 /// Returns the outcome of these statements on the integers `xs`.
 fn statements(body: Json, xs: &[i64]) -> String {
-    let node = built(&json!({
+    let node = build(&json!({
         "inputs": [{"name": "xs", "type": {"array": "integer"}}],
         "outputs": {"success": [{"name": "result", "type": "integer"}], "error": []}, "body": body,
     }));
@@ -62,7 +62,7 @@ fn failures_of_forms_reach_handlers() {
     let length = |of: Json| json!({"call": {"op": "map.length", "args": [of], "of": ["integer", "integer"]}});
     let caught = |value: Json, code: &str, xs: &[i64]| {
         let handlers = json!([gives("null_value", integer(1)), gives(code, integer(-7))]);
-        let made = handled(&step("made", value), handlers);
+        let made = with_handlers(&step("made", value), handlers);
         statements(json!([made, returns(json!({"step": "made"}))]), xs)
     };
     assert_eq!(caught(length(index(0)), "duplicate_key", &[1, 2]), "2");
@@ -87,7 +87,7 @@ fn failures_of_forms_reach_handlers() {
             json!({"for": {"kind": "sum", "locals": [1], "over": {"array": {"of": "integer", "items": [local(0)]}}, "value": local(1)}}),
         ],
     );
-    let inside = handled(
+    let inside = with_handlers(
         &step("one", inverse),
         json!([gives("division_by_zero", integer(0))]),
     );
@@ -119,7 +119,7 @@ fn floats_and_durations_are_added_from_the_left() {
 fn every_ordered_type_has_a_least_and_a_greatest_value_and_can_be_sorted() {
     let sorts = |of: &str, items: Value| {
         let ty = json!({"array": of});
-        outcome(&ty, &ty, &sorted(order("ascending"), local(0)), items)
+        outcome(&ty, &ty, &sort_by(order("ascending"), local(0)), items)
     };
     let both = |of: &str, items: Value| {
         let least = of_items("min", of, json!(of), items.clone());
@@ -239,7 +239,7 @@ fn patterns_are_read_wherever_they_stand() {
         get
     };
     let body = json!([
-        handled(
+        with_handlers(
             &json!({"branch": {
                 "name": "chosen",
                 "arms": [{"when": matches(first(), "^a+$"), "body": [], "value": integer(1)}],
@@ -266,7 +266,7 @@ fn patterns_are_read_wherever_they_stand() {
             }})]),
         ])),
     ]);
-    let node = built(&json!({
+    let node = build(&json!({
         "inputs": [{"name": "xs", "type": {"array": "string"}}],
         "outputs": {"success": [{"name": "result", "type": "integer"}], "error": []}, "body": body,
     }));

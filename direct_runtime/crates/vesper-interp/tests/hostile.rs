@@ -34,9 +34,9 @@ fn flowing() -> Vec<u8> {
     let raises = |code: &str| json!({"raise": {"error": [{"name": "error_code", "value": {"literal": {"type": codes, "value": code}}}]}});
     let body = json!([
         {"require": {"holds": call("integer.less", &[integer(0), input("x")])}},
-        flow::handled(&flow::asks("first"), json!([
+        flow::with_handlers(&flow::request_step("first"), json!([
             flow::gives("http_4xx", integer(4)),
-            {"codes": ["any"], "body": [flow::asks("undo"), {"branch": {
+            {"codes": ["any"], "body": [flow::request_step("undo"), {"branch": {
                 "name": "again", "arms": [{"when": {"constant": "yes"}, "body": [raises("closed")]}], "else": [],
             }}]},
         ])),
@@ -48,7 +48,7 @@ fn flowing() -> Vec<u8> {
             "while": call("integer.less", &[local(1), integer(900)]),
             "body": [
                 flow::step("each", call("integer.quot", &[local(2), local(0)])),
-                flow::asks("inside"),
+                flow::request_step("inside"),
             ],
             "collect": local(1),
             "next": [{"local": 1, "value": json!({"step": "inside"})}, {"local": 2, "value": local(1)}],
@@ -77,7 +77,7 @@ fn flowing() -> Vec<u8> {
             {"call": {"op": "optional.is_null", "args": [{"error": "error_code"}], "of": [codes]}},
         ]}}],
     });
-    support::document(&flow::built(&node))
+    support::document(&flow::build(&node))
 }
 
 fn documents() -> [Vec<u8>; 2] {

@@ -77,12 +77,12 @@ fn the_text_of_a_member_is_in_its_type() {
 fn an_enum_as_argument_is_exactly_the_declared_one() {
     let sort = |order: Json| call("array.sort", json!(["integer"]), json!([input("xs"), order]));
     let array = json!({"array": "integer"});
-    let sorted = |order: &str| {
+    let sort_by = |order: &str| {
         let expression = sort(literal(orders(), json!(order)));
         outcome(array.clone(), array.clone(), expression, integers(&[2, 3, 1]))
     };
-    assert_eq!(sorted("ascending"), "[1,2,3]");
-    assert_eq!(sorted("descending"), "[3,2,1]");
+    assert_eq!(sort_by("ascending"), "[1,2,3]");
+    assert_eq!(sort_by("descending"), "[3,2,1]");
     let turned = json!({"enum": ["descending", "ascending"]});
     let refused = refusal(
         array.clone(),

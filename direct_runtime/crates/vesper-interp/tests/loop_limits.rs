@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use support::{load, run};
-use tree::{each, input, integer, local, order, returning, sorted};
+use tree::{each, input, integer, local, order, returning, sort_by};
 use values::{integers, outcome};
 use vesper_ir::Value;
 
@@ -43,7 +43,7 @@ fn a_loop_builds_a_million_items_and_no_more() {
     assert_eq!(array(too_many()), "failed too_large at 2");
     let just = integers(&(0..LIMIT).collect::<Vec<_>>());
     assert_eq!(array(just), "returned result=1000000");
-    let sorts = sorted(order("descending"), local(0));
+    let sorts = sort_by(order("descending"), local(0));
     assert_eq!(
         of("array.length", integer_type.clone(), sorts, too_many()),
         "failed too_large at 3"
@@ -84,7 +84,7 @@ fn hostile_keys_take_time_in_proportion() {
         assert!(found.len() < 70_000, "{kind}");
     }
     let ty = json!({"array": "integer"});
-    let found = of_integers(&ty, &sorted(order("descending"), key), &items);
+    let found = of_integers(&ty, &sort_by(order("descending"), key), &items);
     assert!(found.starts_with("[0,1,2,"), "stable");
     assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
 }

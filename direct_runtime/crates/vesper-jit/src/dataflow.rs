@@ -286,7 +286,7 @@ pub(crate) fn all_accesses(code: &Code) -> Vec<Accesses> {
 }
 
 /// Computes the live places before each instruction and at the end.
-pub(crate) fn needed(code: &Code, all: &[Accesses]) -> Vec<Places> {
+pub(crate) fn live_places(code: &Code, all: &[Accesses]) -> Vec<Places> {
     let count = places(code);
     let end = code.instructions.len();
     // A run may end at any instruction, and its path is read then.

@@ -6,7 +6,7 @@ use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_interp::words::Shape;
 
 use crate::NotCompiled;
-use crate::dataflow::{Accesses, Places, all_accesses, loop_place, needed, places, register_place};
+use crate::dataflow::{Accesses, Places, all_accesses, live_places, loop_place, places, register_place};
 use crate::kinds::{Kind, inline};
 
 mod frameless;
@@ -152,7 +152,7 @@ impl Plan {
                 None => how(code, &touched, at, one, rows.get(&at)),
             })
             .collect();
-        let needed = needed(code, &touched);
+        let needed = live_places(code, &touched);
         let starts = starts(code, &touched);
         let jumps = jumps(&touched);
         let mut plan = Self {
@@ -451,14 +451,14 @@ fn how(code: &Code, all: &[Accesses], at: usize, instruction: &Instruction, rows
                 gives: vec![(register_place(out), kind)],
             })
         }
-        Instruction::LoopNext { slot, item, .. } if goes_through_range(code, at) => Some(How::Inline {
+        Instruction::LoopNext { slot, item, .. } if loops_over_range(code, at) => Some(How::Inline {
             uses: vec![(loop_place(code, slot), Kind::Range)],
             gives: vec![
                 (register_place(item), Kind::Integer),
                 (loop_place(code, slot), Kind::Range),
             ],
         }),
-        Instruction::LoopBegan { slot, out } if goes_through_range(code, at) => Some(How::Inline {
+        Instruction::LoopBegan { slot, out } if loops_over_range(code, at) => Some(How::Inline {
             uses: vec![(loop_place(code, slot), Kind::Range)],
             gives: vec![(register_place(out), Kind::Integer)],
         }),
@@ -500,7 +500,7 @@ fn how(code: &Code, all: &[Accesses], at: usize, instruction: &Instruction, rows
 
 /// Returns true if the loop of an instruction runs over a range. The last start of its slot decides, because a slot
 /// holds one loop at a time.
-fn goes_through_range(code: &Code, at: usize) -> bool {
+fn loops_over_range(code: &Code, at: usize) -> bool {
     let slot_of = |instruction: &Instruction| match *instruction {
         Instruction::LoopNext { slot, .. }
         | Instruction::LoopBegan { slot, .. }

@@ -24,10 +24,10 @@ mod tree;
 
 use compare::{Report, compare};
 use draw::Random;
-use flow::built;
+use flow::build;
 use serde_json::{Value as Json, json};
 use support::load;
-use tree::{call, filtered, input, integer, local, returning};
+use tree::{call, each_where, input, integer, local, returning};
 use vesper_interp::native::run_on;
 use vesper_interp::{Limits, Outcome, Program, Watch};
 use vesper_ir::{Decimal, Value};
@@ -204,7 +204,7 @@ fn drawn_expressions_come_to_the_same() {
 
 /// A loop over a range with integers, floats and choices in its rounds.
 fn rounds(body: Json, start: Json) -> Program {
-    load(&built(&json!({
+    load(&build(&json!({
         "inputs": [{"name": "n", "type": "integer"}, {"name": "seed", "type": "integer"}],
         "outputs": {"success": [{"name": "result", "type": "integer"}]},
         "body": [
@@ -228,14 +228,14 @@ fn items_of_arrays_sets_and_choices_in_loops() {
         let program = load(&returning(
             &of_integers,
             &json!("integer"),
-            &filtered(kind, is_small.clone(), doubled.clone()),
+            &each_where(kind, is_small.clone(), doubled.clone()),
         ));
         same(&program, 3, 48, 6);
     }
     let program = load(&returning(
         &of_integers,
         &json!({"array": "integer"}),
-        &filtered("array", is_small, doubled),
+        &each_where("array", is_small, doubled),
     ));
     same(&program, 4, 48, 6);
 }
@@ -258,7 +258,7 @@ fn of_records() -> Vec<Program> {
         load(&returning(
             &inputs,
             &json!("decimal"),
-            &filtered("sum", filter, worth.clone()),
+            &each_where("sum", filter, worth.clone()),
         ))
     });
     programs.into()
@@ -282,7 +282,7 @@ fn edges() -> Vec<Program> {
     }});
     let of_integers = json!([{"name": "xs", "type": {"array": "integer"}}]);
     let all = call("integer.greater_or_equal", &[local(0), integer(0)]);
-    let counted = load(&built(&json!({
+    let counted = load(&build(&json!({
         "inputs": [{"name": "x", "type": "integer"}],
         "outputs": {"success": [{"name": "result", "type": "integer"}]},
         "body": [
@@ -299,7 +299,7 @@ fn edges() -> Vec<Program> {
         load(&returning(
             &of_integers,
             &json!("integer"),
-            &filtered("sum", all, local(0)),
+            &each_where("sum", all, local(0)),
         )),
     ];
     programs.extend(

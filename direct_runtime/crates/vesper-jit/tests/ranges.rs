@@ -23,7 +23,7 @@ mod support;
 mod tree;
 
 use compare::compare;
-use flow::built;
+use flow::build;
 use loops::between;
 use serde_json::{Value as Json, json};
 use support::load;
@@ -98,7 +98,7 @@ fn node(inputs: &[&str], body: Json) -> Made {
         .iter()
         .map(|name| json!({"name": name, "type": "integer"}))
         .collect();
-    made(load(&built(&json!({
+    made(load(&build(&json!({
         "inputs": inputs,
         "outputs": {"success": [{"name": "result", "type": "integer"}]},
         "body": body,
@@ -382,7 +382,7 @@ fn of_decimals() -> Program {
             {"name": "both", "value": call("decimal.subtract", &[of_run("rate"), of_run("sum")])},
         ]}},
     ]);
-    load(&built(&json!({
+    load(&build(&json!({
         "inputs": [
             {"name": "n", "type": "integer"}, {"name": "price", "type": "decimal"}, {"name": "rate", "type": "decimal"},
         ],

@@ -109,7 +109,10 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
             first,
             second,
             to,
-        } => alone(format!("if not {} go to {to}", compared(code, op, first, second))),
+        } => alone(format!(
+            "if not {} go to {to}",
+            comparison_text(code, op, first, second)
+        )),
         Instruction::JumpUnlessNull { value, to } => {
             alone(format!("if {} is not null go to {to}", show(value)))
         }
@@ -147,7 +150,7 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
             "{} = {} if {}, else {}",
             reg(out),
             show(then),
-            compared(code, op, first, second),
+            comparison_text(code, op, first, second),
             show(otherwise)
         )),
         Instruction::Array { out, items } => alone(format!("{} = array of {}", reg(out), list(code, items))),
@@ -285,7 +288,7 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
             second,
             clause,
         } => (
-            format!("require {}", compared(code, op, first, second)),
+            format!("require {}", comparison_text(code, op, first, second)),
             clause_of(code, clause),
         ),
         Instruction::LoopLimit {
@@ -373,7 +376,7 @@ fn position(position: &Position) -> String {
     text
 }
 
-fn compared(code: &Code, op: Op, first: Operand, second: Operand) -> String {
+fn comparison_text(code: &Code, op: Op, first: Operand, second: Operand) -> String {
     format!(
         "{}({}, {})",
         op.name(),
@@ -410,7 +413,7 @@ fn operand(code: &Code, operand: Operand) -> String {
 }
 
 /// The maximum characters printed of a constant.
-const LONGEST: usize = 60;
+const MAX_CONSTANT_CHARACTERS: usize = 60;
 
 fn constant(value: &Value) -> String {
     let text = match value {
@@ -433,10 +436,10 @@ fn constant(value: &Value) -> String {
         }
         other => format!("{other:?}"),
     };
-    if text.chars().count() <= LONGEST {
+    if text.chars().count() <= MAX_CONSTANT_CHARACTERS {
         return text;
     }
-    let mut short: String = text.chars().take(LONGEST).collect();
+    let mut short: String = text.chars().take(MAX_CONSTANT_CHARACTERS).collect();
     short.push('…');
     short
 }

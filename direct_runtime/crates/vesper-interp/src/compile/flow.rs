@@ -352,7 +352,7 @@ impl Compiler<'_> {
 
         let step = self.node.step_place(&repeated.name).ok_or(MISSING)?;
         self.compute_before_loop(LoopPlace::Statement(step))?;
-        let points = self.points_of_repeated(repeated)?;
+        let points = self.points_of_loop(repeated)?;
         let around = self.region();
         let next = self.here()?;
         let mut to_done = Vec::new();

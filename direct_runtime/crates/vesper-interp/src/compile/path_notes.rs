@@ -189,7 +189,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Returns the first point of a loop.
-    pub(super) fn points_of_repeated(&self, repeated: &Loop) -> Compiled<Option<u32>> {
+    pub(super) fn points_of_loop(&self, repeated: &Loop) -> Compiled<Option<u32>> {
         match self.points() {
             Some(points) => points.loop_statement(repeated).ok_or(MISSING).map(Some),
             None => Ok(None),

@@ -163,7 +163,7 @@ impl Users<'_> {
         };
         match self.node.expression(user).map(|user| &user.kind) {
             Some(ExpressionKind::Field { place, .. }) => {
-                Parts::Fields(BTreeMap::from([(*place, self.known(user))]))
+                Parts::Fields(BTreeMap::from([(*place, self.visited_parts(user))]))
             }
             Some(ExpressionKind::For {
                 item,
@@ -172,8 +172,8 @@ impl Users<'_> {
                 ..
             }) if parts.over == index && !parts.kind.is_of_items() => self.items(index, *item),
             Some(ExpressionKind::Let { local, value, .. }) if *value == index => self.mentions(*local),
-            Some(ExpressionKind::Let { .. }) => self.known(user),
-            Some(ExpressionKind::If { condition, .. }) if *condition != index => self.known(user),
+            Some(ExpressionKind::Let { .. }) => self.visited_parts(user),
+            Some(ExpressionKind::If { condition, .. }) if *condition != index => self.visited_parts(user),
             Some(ExpressionKind::Call {
                 op: Op::ArrayLength, ..
             }) => Parts::Outside,
@@ -182,7 +182,7 @@ impl Users<'_> {
     }
 
     /// Returns the parts read of a visited expression.
-    fn known(&self, index: ExpressionIndex) -> Parts {
+    fn visited_parts(&self, index: ExpressionIndex) -> Parts {
         let known = self.read.get(index as usize).cloned().flatten();
         known.unwrap_or(Parts::Whole)
     }
@@ -191,7 +191,7 @@ impl Users<'_> {
         let Some(mentions) = self.locals.get(local) else {
             return Parts::Whole;
         };
-        let each = mentions.iter().map(|mention| self.known(*mention));
+        let each = mentions.iter().map(|mention| self.visited_parts(*mention));
         each.fold(Parts::Outside, Parts::join)
     }
 

@@ -112,7 +112,7 @@ impl OutcomeWriter<'_> {
                 );
                 out.push_str(",\"values\":");
                 let named = values.iter().filter_map(|(mention, value)| {
-                    let (name, ty) = self.named(*mention)?;
+                    let (name, ty) = self.resolve_mention(*mention)?;
                     Some(((name.trim_start_matches('_'), ty), value))
                 });
                 fields(named, &mut out);
@@ -133,7 +133,7 @@ impl OutcomeWriter<'_> {
         out
     }
 
-    fn named(&self, mention: Mention) -> Option<(&str, &Type)> {
+    fn resolve_mention(&self, mention: Mention) -> Option<(&str, &Type)> {
         let node = self.node;
         Some(match mention {
             Mention::Input(place) => node.inputs.get(place).map(|input| (&*input.name, &input.ty))?,

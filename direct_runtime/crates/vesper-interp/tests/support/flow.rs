@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::tree::flatten;
 
 /// Returns the semantics with a table of expressions in program order.
-pub(crate) fn built(node: &Json) -> Json {
+pub(crate) fn build(node: &Json) -> Json {
     let mut node = node.clone();
     let mut table = Vec::new();
     clauses(&mut node, "constraints", &mut table);
@@ -119,14 +119,14 @@ pub(crate) fn raises(codes: &Json, code: &str) -> Json {
 }
 
 /// Makes a request for a custom effect without arguments that returns an integer.
-pub(crate) fn asks(name: &str) -> Json {
+pub(crate) fn request_step(name: &str) -> Json {
     json!({"request": {
         "name": name, "effect": "custom", "class": "read", "fixed": {"name": "thing"}, "result": {"result": "integer"},
     }})
 }
 
 /// Adds these handlers to a statement.
-pub(crate) fn handled(statement: &Json, handlers: Json) -> Json {
+pub(crate) fn with_handlers(statement: &Json, handlers: Json) -> Json {
     let mut statement = statement.clone();
     let (_, fields) = statement.as_object_mut().unwrap().iter_mut().next().unwrap();
     fields["handlers"] = handlers;

@@ -7,9 +7,9 @@ use vesper_ir::{Type, Value};
 /// Returns the canonical bytes of a document; `serde_json` sorts keys and escapes as canonical JSON does. Fields that
 /// most tests ignore may be omitted.
 pub(crate) fn document(semantics: &Json) -> Vec<u8> {
-    let semantics = completed(semantics);
+    let semantics = complete(semantics);
     let expressions = semantics["expressions"].as_array().unwrap();
-    let mut locals: usize = expressions.iter().map(introduced).sum();
+    let mut locals: usize = expressions.iter().map(count_locals).sum();
     locals += loop_locals(&semantics["body"]);
     let source = json!({
         "path": "x.vsp", "sha256": "0".repeat(64), "intent": "a test", "spans": vec![[1, 1, 1, 2]; expressions.len()],
@@ -21,7 +21,7 @@ pub(crate) fn document(semantics: &Json) -> Vec<u8> {
 }
 
 /// Returns the semantics with all omitted fields.
-pub(crate) fn completed(semantics: &Json) -> Json {
+pub(crate) fn complete(semantics: &Json) -> Json {
     let mut whole = json!({
         "type": "function", "audit": "none", "sensitive": [], "policy": {}, "machines": [], "calls": [],
         "capabilities": {"denied": [], "required": []}, "invariants": [], "constants": [], "constraints": [],
@@ -99,7 +99,7 @@ fn loop_locals(block: &Json) -> usize {
 }
 
 /// Counts the locals that an expression introduces.
-fn introduced(expression: &Json) -> usize {
+fn count_locals(expression: &Json) -> usize {
     let of_for = expression.pointer("/for/locals").and_then(Json::as_array);
     of_for.map_or(usize::from(expression.get("let").is_some()), Vec::len)
 }
@@ -109,7 +109,7 @@ pub(crate) fn load(semantics: &Json) -> Program {
 }
 
 /// Returns a readable form of a value.
-pub(crate) fn shown(ty: &Type, value: &Value) -> String {
+pub(crate) fn show_value(ty: &Type, value: &Value) -> String {
     let ty = match ty {
         Type::Optional(of) => of,
         ty => ty,
@@ -134,14 +134,14 @@ pub(crate) fn shown(ty: &Type, value: &Value) -> String {
             let Type::Set(of) = ty else {
                 panic!("a set of {ty}")
             };
-            let members: Vec<String> = members.iter().map(|member| shown(of, &member)).collect();
+            let members: Vec<String> = members.iter().map(|member| show_value(of, &member)).collect();
             format!("{{{}}}", members.join(","))
         }
         Value::Array(items) => {
             let Type::Array(of) = ty else {
                 panic!("an array of {ty}")
             };
-            let items: Vec<String> = items.iter().map(|item| shown(of, item)).collect();
+            let items: Vec<String> = items.iter().map(|item| show_value(of, item)).collect();
             format!("[{}]", items.join(","))
         }
         Value::Map(map) => {
@@ -150,7 +150,7 @@ pub(crate) fn shown(ty: &Type, value: &Value) -> String {
             };
             let entries = map.keys().iter().zip(map.values());
             let entries: Vec<String> = entries
-                .map(|(key, value)| format!("{}:{}", shown(&of.key, &key), shown(&of.value, value)))
+                .map(|(key, value)| format!("{}:{}", show_value(&of.key, &key), show_value(&of.value, value)))
                 .collect();
             format!("{{{}}}", entries.join(","))
         }
@@ -159,7 +159,7 @@ pub(crate) fn shown(ty: &Type, value: &Value) -> String {
                 panic!("a record of {ty}")
             };
             let fields: Vec<String> = (of.fields().iter().zip(fields.iter()))
-                .map(|(field, value)| format!("{}={}", field.name, shown(&field.ty, value)))
+                .map(|(field, value)| format!("{}={}", field.name, show_value(&field.ty, value)))
                 .collect();
             format!("({})", fields.join(","))
         }
@@ -174,14 +174,14 @@ pub(crate) fn shown_outcome(program: &Program, outcome: &Outcome) -> String {
         Outcome::Returned(values) => {
             let outputs = node.outputs.iter().zip(values);
             let outputs: Vec<String> = outputs
-                .map(|(output, value)| format!("{}={}", output.name, shown(&output.ty, value)))
+                .map(|(output, value)| format!("{}={}", output.name, show_value(&output.ty, value)))
                 .collect();
             format!("returned {}", outputs.join(" "))
         }
         Outcome::DeclaredError(values) => {
             let fields = node.errors.iter().zip(values);
             let fields: Vec<String> = fields
-                .map(|(field, value)| format!("{}={}", field.name, shown(&field.ty, value)))
+                .map(|(field, value)| format!("{}={}", field.name, show_value(&field.ty, value)))
                 .collect();
             format!("error {}", fields.join(" "))
         }
@@ -198,23 +198,23 @@ pub(crate) fn shown_outcome(program: &Program, outcome: &Outcome) -> String {
                 .map(|(mention, value)| match mention {
                     Mention::Input(place) => {
                         let input = &node.inputs[*place];
-                        format!("{}={}", input.name, shown(&input.ty, value))
+                        format!("{}={}", input.name, show_value(&input.ty, value))
                     }
                     Mention::Constant(place) => {
                         let constant = &node.constants[*place];
-                        format!("{}={}", constant.name, shown(&constant.ty, value))
+                        format!("{}={}", constant.name, show_value(&constant.ty, value))
                     }
                     Mention::Step(place) => {
                         let step = &node.steps[*place];
-                        format!("{}={}", step.name, shown(step.ty.as_ref().unwrap(), value))
+                        format!("{}={}", step.name, show_value(step.ty.as_ref().unwrap(), value))
                     }
                     Mention::Output(place) => {
                         let output = &node.outputs[*place];
-                        format!("{}={}", output.name, shown(&output.ty, value))
+                        format!("{}={}", output.name, show_value(&output.ty, value))
                     }
                     Mention::Error(place) => {
                         let field = &node.errors[*place];
-                        format!("{}={}", field.name, shown(&field.ty, value))
+                        format!("{}={}", field.name, show_value(&field.ty, value))
                     }
                 })
                 .collect();
@@ -235,7 +235,7 @@ pub(crate) fn run(program: &Program, inputs: &[Value]) -> (Vec<String>, String) 
     );
     let marks = marks.iter().map(|mark| {
         let ty = &program.node().expression(mark.index).unwrap().ty;
-        format!("{}:{}", mark.index, shown(ty, &mark.value))
+        format!("{}:{}", mark.index, show_value(ty, &mark.value))
     });
     (marks.collect(), plain)
 }

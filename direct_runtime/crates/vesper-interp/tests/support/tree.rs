@@ -71,12 +71,12 @@ pub(crate) fn each(kind: &str, value: Json) -> Json {
 }
 
 /// A `for` over the input `xs` with a `where`.
-pub(crate) fn filtered(kind: &str, filter: Json, value: Json) -> Json {
+pub(crate) fn each_where(kind: &str, filter: Json, value: Json) -> Json {
     json!({"for": {"kind": kind, "locals": [0], "over": input("xs"), "where": filter, "value": value}})
 }
 
 /// A `sort_by` over the input `xs`.
-pub(crate) fn sorted(order: Json, key: Json) -> Json {
+pub(crate) fn sort_by(order: Json, key: Json) -> Json {
     json!({"for": {"kind": "sort_by", "locals": [0], "over": input("xs"), "with": order, "value": key}})
 }
 

@@ -118,7 +118,9 @@ impl Lower<'_, '_> {
 
     /// Returns the scale of a product, if it is known and valid.
     fn known_product(&mut self, left: Value, right: Value) -> Option<Value> {
-        let sum = self.known(left)?.checked_add(self.known(right)?)?;
+        let sum = self
+            .constant_integer(left)?
+            .checked_add(self.constant_integer(right)?)?;
         (sum <= i64::from(MAX_SCALE)).then(|| self.builder.ins().iconst(types::I64, sum))
     }
 
@@ -131,7 +133,9 @@ impl Lower<'_, '_> {
         right: Value,
         right_scale: Value,
     ) -> Option<Pair> {
-        let apart = self.known(left_scale)?.checked_sub(self.known(right_scale)?)?;
+        let apart = self
+            .constant_integer(left_scale)?
+            .checked_sub(self.constant_integer(right_scale)?)?;
         let power = *POWERS.get(usize::try_from(apart.unsigned_abs()).ok()?)?;
         Some(match apart {
             0 => Pair {
@@ -154,7 +158,7 @@ impl Lower<'_, '_> {
 
     /// Multiplies a coefficient by a power of ten.
     fn raise_scale(&mut self, value: Value, power: i64) -> Option<Value> {
-        if let Some(known) = self.known(value) {
+        if let Some(known) = self.constant_integer(value) {
             let raised = known.checked_mul(power)?;
             return Some(self.builder.ins().iconst(types::I64, raised));
         }

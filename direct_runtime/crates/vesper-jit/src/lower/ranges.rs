@@ -30,7 +30,7 @@ impl Lower<'_, '_> {
 
     /// Computes the number of integers in a range.
     fn length_of_range(&mut self, start: Value, end: Value, step: Value) -> Value {
-        let (low, high, by) = match self.known(step) {
+        let (low, high, by) = match self.constant_integer(step) {
             Some(1..) => (start, end, step),
             Some(..0) => (end, start, self.builder.ins().ineg(step)),
             Some(0) | None => {
@@ -47,7 +47,7 @@ impl Lower<'_, '_> {
         let is_some = self.builder.ins().icmp(IntCC::SignedLessThan, low, high);
         // Unsigned, because the difference may exceed the maximum integer.
         let apart = self.builder.ins().isub(high, low);
-        let count = if matches!(self.known(step), Some(1 | -1)) {
+        let count = if matches!(self.constant_integer(step), Some(1 | -1)) {
             apart
         } else {
             let last = self.builder.ins().iadd_imm_s(apart, -1);

@@ -125,7 +125,7 @@ impl Lower<'_, '_> {
         ) else {
             return false;
         };
-        let (Some(yes), Some(no)) = (self.known(yes), self.known(no)) else {
+        let (Some(yes), Some(no)) = (self.constant_integer(yes), self.constant_integer(no)) else {
             return false;
         };
         let is_as_it_was = before == other && before == self.read_part(word, Kind::Integer, 0);

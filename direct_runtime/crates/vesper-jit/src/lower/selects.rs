@@ -272,7 +272,7 @@ impl Lower<'_, '_> {
             }
             _ => {}
         }
-        if let (Some(yes), Some(no)) = (self.known(yes), self.known(no)) {
+        if let (Some(yes), Some(no)) = (self.constant_integer(yes), self.constant_integer(no)) {
             let apart = yes.wrapping_sub(no);
             if apart > 0 && apart.count_ones() == 1 {
                 let is = self.as_integer(chooser);
@@ -290,7 +290,7 @@ impl Lower<'_, '_> {
     }
 
     /// Returns the integer of a constant value.
-    pub(super) fn known(&self, value: Value) -> Option<i64> {
+    pub(super) fn constant_integer(&self, value: Value) -> Option<i64> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
             return None;

@@ -9,7 +9,7 @@ use vesper_ir::types::TypePattern;
 use vesper_ir::value::Set;
 use vesper_ir::{Op, Value};
 
-use super::{How, Plan, Rows, goes_through_range, uses};
+use super::{How, Plan, Rows, loops_over_range, uses};
 use crate::dataflow::{Accesses, accesses, loop_place, register_place};
 use crate::frameless::{Arg, Keys, Site};
 use crate::kinds::{Kind, inline};
@@ -78,7 +78,7 @@ pub(super) fn how(
             gives: vec![(loop_place(code, slot), Kind::Range)],
         }),
         Instruction::NoteItems { slot, began, point } => {
-            let kind = if goes_through_range(code, at) {
+            let kind = if loops_over_range(code, at) {
                 Kind::Range
             } else {
                 Kind::Items
@@ -168,7 +168,7 @@ fn is_in_range(code: &Code, at: usize) -> bool {
         Instruction::LoopNext { done, .. } => Some((head, *done)),
         _ => None,
     });
-    heads.any(|(head, done)| at < done as usize && goes_through_range(code, head))
+    heads.any(|(head, done)| at < done as usize && loops_over_range(code, head))
 }
 
 /// Plans the call of an operation. Returns `None` if an argument or the result has no form in words.

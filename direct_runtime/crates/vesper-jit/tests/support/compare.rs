@@ -34,7 +34,7 @@ impl std::fmt::Display for Report {
     }
 }
 
-fn told(
+fn describe_run(
     program: &Program,
     code: &Code,
     native: Option<&dyn Native>,
@@ -195,8 +195,8 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
                 fuel: fuels[place % fuels.len()],
                 ..Limits::default()
             };
-            let (expected, _) = told(program, code, None, given, limits);
-            let (got, is_whole) = told(program, code, Some(&*native), given, limits);
+            let (expected, _) = describe_run(program, code, None, given, limits);
+            let (got, is_whole) = describe_run(program, code, Some(&*native), given, limits);
             let is_done = compare_without_frame(program, code, native.express(), given, limits)?;
             report.without_frame += usize::from(is_done);
             report.runs += 1;
@@ -220,8 +220,8 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
                 .map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
             for given in all.iter().take(forced) {
                 compare_without_frame(program, code, native.express(), given, Limits::default())?;
-                let (expected, _) = told(program, code, None, given, Limits::default());
-                let (got, _) = told(program, code, Some(&*native), given, Limits::default());
+                let (expected, _) = describe_run(program, code, None, given, Limits::default());
+                let (got, _) = describe_run(program, code, Some(&*native), given, Limits::default());
                 if expected != got {
                     return Err(format!(
                         "guard {guard}: {given:?}\n  interpreter {expected}\n  compiled    {got}"
