@@ -424,7 +424,7 @@ impl<'a, 'b> Lower<'a, 'b> {
                 return self.next_of_items(how, loop_place(self.code, slot), done as usize);
             }
             Instruction::LoopField { slot, place, .. } => {
-                self.field(how, loop_place(self.code, slot), place)?
+                self.field(how, loop_place(self.code, slot), place)?;
             }
             Instruction::NoteItems { slot, began, point } => {
                 let rounds = self.items_taken(loop_place(self.code, slot), register_place(began))?;
