@@ -1,10 +1,11 @@
-//! The instructions, and the tables they point into.
+//! Instructions and the tables they refer to.
 //!
-//! One `Vec` of instructions runs from the first constraint to the last invariant. Every run ends: a jump that goes
-//! back goes to the head of the loop it stands in and to nothing else; what stands there (`LoopNext`) takes one item of
-//! a collection that was fixed when the loop started, or (`LoopLimit`) counts up to the limit of the loop, or leaves it;
-//! and loops nest as expressions and statements do, so that a loop starts again only once for each round of the loop
-//! around it. A failure goes forward: handlers stand behind what they guard.
+//! One list of instructions spans the node from the first constraint to the last invariant.
+//!
+//! INVARIANT: every run ends. A backward jump targets only the head of its own loop. The head takes one item of a
+//! collection fixed at the start (`LoopNext`), counts up to the limit of the loop (`LoopLimit`), or leaves the loop.
+//! Loops nest as expressions and statements do, so an inner loop restarts at most once per round of the outer one.
+//! Failures only go forward, because handlers follow the code they guard.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -12,25 +13,29 @@ use std::collections::BTreeSet;
 use vesper_ir::node::ExpressionIndex;
 use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
 
-use crate::reads::Reads;
-use crate::sites::{Becomes, CallSite, Guard, RequestSite};
+use crate::inputs::reads::Reads;
 
-/// A place in the frame of a run: inputs first, then steps, returned values and temporaries.
+pub(crate) mod listing;
+pub(crate) mod sites;
+
+use sites::{CallSite, ErrorConversion, Guard, RequestSite};
+
+/// A register of the frame: inputs first, then steps, returned values and temporaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register(pub u32);
 
-/// The state of one loop of a run; loops that are never under way together share a slot.
+/// The slot of a loop's state. Loops that are never active together share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopSlot(pub u32);
 
-/// A run of `Code::operands`.
+/// A slice of `Code::operands`.
 #[derive(Clone, Copy, Debug)]
 pub struct OperandList {
     pub start: u32,
     pub length: u32,
 }
 
-/// Where an instruction reads: a register, or a constant of the program when the top bit is set.
+/// The source of a value: a register, or a constant if the top bit is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operand(u32);
 
@@ -45,17 +50,17 @@ impl Operand {
         Self(place | CONSTANT)
     }
 
-    /// The register it reads, unless it is a constant.
+    /// Returns the register, unless the operand is a constant.
     pub fn as_register(self) -> Option<Register> {
         (self.0 & CONSTANT == 0).then_some(Register(self.0))
     }
 
-    /// The place of the constant it reads, unless it is a register.
+    /// Returns the index of the constant, unless the operand is a register.
     pub fn as_constant(self) -> Option<u32> {
         (self.0 & CONSTANT != 0).then_some(self.0 & !CONSTANT)
     }
 
-    /// The value an operand stands for.
+    /// Returns the value of the operand.
     #[inline]
     pub fn read<'a>(self, constants: &'a [Value], registers: &'a [Value]) -> Option<&'a Value> {
         let place = (self.0 & !CONSTANT) as usize;
@@ -67,14 +72,14 @@ impl Operand {
     }
 }
 
-/// One instruction. Jumps give the place of the next instruction.
+/// One instruction. Jump targets are instruction indices.
 ///
-/// Which one it is stands in a byte of its own: left to itself the compiler hides it among the numbers of operations, and
-/// every instruction is then told from an operation by arithmetic.
+/// `repr(u8)` keeps the discriminant in a separate byte. By default the compiler hides it in the range of `Op`, and
+/// decoding would need arithmetic.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub enum Instruction {
-    /// Calls a kernel. An operation with fewer than `MAX_ARITY` parameters has its first argument repeated.
+    /// Calls a kernel. An operation with fewer than `MAX_ARITY` parameters repeats its first argument.
     Call {
         op: Op,
         out: Register,
@@ -96,7 +101,7 @@ pub enum Instruction {
         condition: Operand,
         to: u32,
     },
-    /// Compares two values, and jumps where the comparison does not hold.
+    /// Jumps if a comparison of two values is false.
     JumpUnless {
         op: Op,
         first: Operand,
@@ -107,19 +112,19 @@ pub enum Instruction {
         value: Operand,
         to: u32,
     },
-    /// Jumps to where a table says for an integer or a member.
+    /// Jumps by a table of integers or members.
     Switch {
         on: Operand,
         table: u32,
     },
-    /// One of two values; the second where the condition is false.
+    /// Selects one of two values by a condition.
     Select {
         out: Register,
         condition: Operand,
         then: Operand,
         otherwise: Operand,
     },
-    /// The same by a comparison of numbers.
+    /// Selects one of two values by a comparison of numbers.
     SelectThat {
         op: Op,
         out: Register,
@@ -128,12 +133,12 @@ pub enum Instruction {
         then: Operand,
         otherwise: Operand,
     },
-    /// Makes an array of the operands.
+    /// Creates an array of the operands.
     Array {
         out: Register,
         items: OperandList,
     },
-    /// Makes a record of the operands, in the order of its fields.
+    /// Creates a record of the operands, in field order.
     Record {
         out: Register,
         fields: OperandList,
@@ -143,12 +148,12 @@ pub enum Instruction {
         of: Operand,
         place: u32,
     },
-    /// Takes hold of a collection, before its first item.
+    /// Starts a loop over a collection.
     LoopStart {
         slot: LoopSlot,
         over: Operand,
     },
-    /// Takes hold of a range, which is not written out.
+    /// Starts a loop over a range, which is never materialised.
     LoopRange {
         slot: LoopSlot,
         start: Operand,
@@ -156,25 +161,25 @@ pub enum Instruction {
         step: Operand,
         expression: ExpressionIndex,
     },
-    /// Puts the next item (of a map, the key) into a register; after the last one, jumps.
+    /// Writes the next item (of a map, the key) to a register; jumps after the last one.
     LoopNext {
         slot: LoopSlot,
         item: Register,
         done: u32,
     },
-    /// Puts the next key and value of a map into registers; after the last ones, jumps.
+    /// Writes the next key and value of a map to registers; jumps after the last entry.
     LoopNextEntry {
         slot: LoopSlot,
         key: Register,
         value: Register,
         done: u32,
     },
-    /// Goes on to the next item of an array, of which only fields are asked for; after the last one, jumps.
+    /// Moves to the next item of an array of which only fields are read; jumps after the last one.
     LoopAdvance {
         slot: LoopSlot,
         done: u32,
     },
-    /// Reads a field of the item that a loop is at, where it stands.
+    /// Reads a field of the current item in place.
     LoopField {
         slot: LoopSlot,
         out: Register,
@@ -186,26 +191,26 @@ pub enum Instruction {
         value: Operand,
         expression: ExpressionIndex,
     },
-    /// Adds a member to the set that a loop builds; it may be there already.
+    /// Adds a member to the set that a loop builds; duplicates are allowed.
     LoopPushMember {
         slot: LoopSlot,
         value: Operand,
     },
-    /// Adds an item, and the key by which it is sorted or told from others.
+    /// Adds an item and the key that sorts or distinguishes it.
     LoopPushKeyed {
         slot: LoopSlot,
         key: Operand,
         item: Operand,
         expression: ExpressionIndex,
     },
-    /// Adds an entry to the map that a loop builds; fails where the key is there already.
+    /// Adds an entry to the map that a loop builds; fails if the key exists.
     LoopPut {
         slot: LoopSlot,
         key: Operand,
         value: Operand,
         expression: ExpressionIndex,
     },
-    /// Counts one more for a key of the map that a loop builds.
+    /// Increments the count of a key in the map that a loop builds.
     LoopCount {
         slot: LoopSlot,
         key: Operand,
@@ -222,13 +227,13 @@ pub enum Instruction {
         slot: LoopSlot,
         out: Register,
     },
-    /// The items in the order of their keys.
+    /// Finishes an array of the items, sorted by key.
     LoopSorted {
         slot: LoopSlot,
         out: Register,
         order: Operand,
     },
-    /// The items whose keys equal no earlier one.
+    /// Finishes an array of the items whose key equals no earlier key.
     LoopDistinct {
         slot: LoopSlot,
         out: Register,
@@ -244,13 +249,13 @@ pub enum Instruction {
         out: Register,
         kind: KeyKind,
     },
-    /// The map of the groups, each an array.
+    /// Finishes a map of the groups, each an array.
     LoopGroups {
         slot: LoopSlot,
         out: Register,
         kind: KeyKind,
     },
-    /// Jumps unless the value comes on this side of the best so far, which is null before the first.
+    /// Jumps unless the value compares as `side` to the best so far. The best is null before the first value.
     JumpUnlessBetter {
         best: Register,
         value: Operand,
@@ -262,114 +267,114 @@ pub enum Instruction {
         code: ErrorCode,
         expression: ExpressionIndex,
     },
-    /// Ends the run with a broken contract where the condition is false.
+    /// Ends the run with a broken contract if the condition is false.
     Require {
         condition: Operand,
         clause: u32,
     },
-    /// Compares two values, and ends the run with a broken contract where the comparison does not hold.
+    /// Ends the run with a broken contract if a comparison of two values is false.
     RequireThat {
         op: Op,
         first: Operand,
         second: Operand,
         clause: u32,
     },
-    /// Fails where a loop has had as many rounds as it may have.
+    /// Fails if a loop has reached its maximum rounds.
     LoopLimit {
         count: Register,
         max: u32,
         expression: ExpressionIndex,
     },
-    /// Takes one unit of fuel; `LoopNext` and `LoopNextEntry` take one for each item by themselves.
+    /// Takes one unit of fuel. `LoopNext` and `LoopNextEntry` take one per item themselves.
     Spend,
-    /// One round of a loop is done.
+    /// Counts a round of a loop.
     LoopRound {
         count: Register,
     },
-    /// Stops until what is asked for has come.
+    /// Suspends the run until the request is completed.
     Request {
         site: u32,
     },
-    /// Stops until the called node has ended.
+    /// Suspends the run until the called node has ended.
     CallNode {
         site: u32,
     },
-    /// The failure that a handler took goes on, as it was.
+    /// Raises the failure that a handler holds again, unchanged.
     FailAgain {
         slot: u32,
     },
-    /// What is there at the end is a declared error, not the outputs.
+    /// Makes the outcome a declared error instead of outputs.
     EndWithError,
     /// Records a mark; only in the traced form.
     Mark {
         expression: ExpressionIndex,
         value: Operand,
     },
-    /// Passes a point: a bit of the word of the path in this register. This and the next three only in the pathed form.
+    /// Records a point: a bit of a path word. This and the next three exist only in the pathed form.
     Note {
         word: Register,
         bit: u8,
     },
-    /// Remembers how many items a loop that was just started has before it.
+    /// Stores the item count of a loop that was just started.
     LoopBegan {
         slot: LoopSlot,
         out: Register,
     },
-    /// Passes one of the three points of a loop, by how many of these items it has taken.
+    /// Records the point of a loop by the number of items taken.
     NoteItems {
         slot: LoopSlot,
         began: Register,
         point: u32,
     },
-    /// The same by a count of rounds.
+    /// Records the point of a loop by a count of rounds.
     NoteRounds {
         count: Register,
         point: u32,
     },
 }
 
-/// The instructions of one form of the program, and how many registers they need.
+/// The instructions of one form of a node, with their tables.
 #[derive(Debug)]
 pub struct Code {
     pub instructions: Vec<Instruction>,
     pub registers: usize,
-    /// Where each output stands at the end.
+    /// The operand of each output at the end.
     pub returns: Vec<Operand>,
-    /// Where each field of a declared error stands at the end.
+    /// The register of each field of a declared error at the end.
     pub errors: Vec<Register>,
-    /// By the place that `Require` gives.
+    /// Indexed by `Require`.
     pub clauses: Vec<Clause>,
     pub constants: Vec<Value>,
-    /// What `Array` and `Record` read.
+    /// The operands of `Array` and `Record`.
     pub operands: Vec<Operand>,
-    /// How many loop slots a run needs.
+    /// The number of loop slots.
     pub loops: usize,
-    /// Inner ones before those around them.
+    /// Inner guards before outer ones.
     pub guards: Vec<Guard>,
-    /// How many failures handlers hold at the same time.
+    /// The maximum failures held by handlers at one time.
     pub failures: usize,
-    /// By the place that `Request` gives.
+    /// Indexed by `Request`.
     pub requests: Vec<RequestSite>,
-    /// By the place that `CallNode` gives.
+    /// Indexed by `CallNode`.
     pub calls: Vec<CallSite>,
-    /// Which failures of the body become declared errors.
-    pub becomes: Option<Becomes>,
-    /// The registers of the path, and what is read on it; only in the pathed form.
+    /// The failures of the body that become declared errors.
+    pub error_conversion: Option<ErrorConversion>,
+    /// The registers of the path and the reads along it; only in the pathed form.
     pub path: Option<PathOfCode>,
-    /// By the place that `Switch` gives.
+    /// Indexed by `Switch`.
     pub(crate) switches: Vec<JumpTable>,
-    /// Calls that cannot fail here, by their expressions. The interpreter checks all the same: that costs it nothing.
+    /// The expressions of calls that provably cannot fail. The interpreter checks them anyway, at no cost.
     pub(crate) proven: BTreeSet<ExpressionIndex>,
 }
 
 impl Code {
-    /// True for a call that cannot fail here, though its operation may: machine code needs no check for it.
+    /// Returns true for a call that cannot fail here. Machine code needs no check for it.
     pub fn is_proven(&self, expression: ExpressionIndex) -> bool {
         self.proven.contains(&expression)
     }
 
-    /// The same in other instructions, for machine code that never goes on in the interpreter: what that has for failures
-    /// is left out. Nothing for code with places that have numbers of instructions elsewhere.
+    /// Copies the code with other instructions, for machine code that never resumes in the interpreter. Omits failure
+    /// handling. Returns `None` if other tables refer to instruction indices.
     pub fn with(&self, instructions: Vec<Instruction>, registers: usize) -> Option<Self> {
         if !self.requests.is_empty() || !self.calls.is_empty() || !self.switches.is_empty() {
             return None;
@@ -387,7 +392,7 @@ impl Code {
             failures: 0,
             requests: Vec::new(),
             calls: Vec::new(),
-            becomes: None,
+            error_conversion: None,
             path: self.path.as_ref().map(|path| PathOfCode {
                 first: path.first,
                 words: path.words,
@@ -399,10 +404,10 @@ impl Code {
     }
 }
 
-/// Where to go on, by an integer.
+/// A jump table over integers.
 #[derive(Debug)]
 pub(crate) struct JumpTable {
-    /// The integer of the first place.
+    /// The integer of the first target.
     pub(crate) least: i64,
     pub(crate) targets: Vec<u32>,
     pub(crate) otherwise: u32,
@@ -419,24 +424,24 @@ impl JumpTable {
     }
 }
 
-/// What the pathed form has besides.
+/// The path data of the pathed form.
 #[derive(Debug)]
 pub struct PathOfCode {
-    /// The first of the registers that hold the words of the path.
+    /// The first register of the path words.
     pub first: Register,
     pub words: usize,
     pub(crate) reads: Reads,
 }
 
 impl PathOfCode {
-    /// The register and the bit of a point.
+    /// Returns the register and bit of a point.
     pub fn place(&self, point: u32) -> (Register, u8) {
         let bit = u8::try_from(point % 64).unwrap_or_default();
         (Register(self.first.0 + point / 64), bit)
     }
 }
 
-/// The phases that have clauses.
+/// The phases of a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Constraint,
@@ -448,7 +453,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The name in outcomes.
+    /// Returns the name in outcomes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Constraint => "constraint",
@@ -460,17 +465,17 @@ impl Phase {
     }
 }
 
-/// A clause, as an outcome reports it.
+/// A clause as an outcome reports it.
 #[derive(Clone, Debug)]
 pub struct Clause {
     pub phase: Phase,
-    /// The index in the list of its phase.
+    /// The index within its phase.
     pub number: u32,
-    /// What the clause mentions, in order of first mention, and where the values are.
+    /// The names that the clause mentions, in order of first mention, with their operands.
     pub mentions: Vec<(Mention, Operand)>,
 }
 
-/// Something with a name that a clause mentions: the place among its kind.
+/// A named value that a clause mentions, by index within its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mention {
     Input(usize),

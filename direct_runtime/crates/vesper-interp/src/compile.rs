@@ -1,8 +1,8 @@
-//! Verified node to bytecode. The plain, the traced and the pathed form come from this one function; marks and notes are
-//! the difference.
+//! The compiler from a verified node to bytecode.
 //!
-//! Registers are given out like a stack: a temporary lives until its user has read it, a step until the end of its
-//! block. References to inputs, constants, literals, steps and outputs compile to operands and cost no instruction.
+//! One function compiles the plain, traced and pathed forms, which differ in marks and notes. Registers are allocated
+//! as a stack: a temporary lives until its user has read it, a step until the end of its block. References to inputs,
+//! constants, literals, steps and outputs become operands and cost no instruction.
 
 use std::collections::HashMap;
 
@@ -11,49 +11,50 @@ use vesper_ir::types::TypePattern;
 use vesper_ir::{MAX_ARITY, Node, Op, Type, Value};
 use vesper_opt::{Facts, Optimised};
 
-use crate::quick::is_comparison;
+use crate::run::inline_operations::is_comparison;
 
-use crate::path::Points;
+use crate::observe::path::Points;
 
 use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 
 mod flow;
+pub(crate) mod link;
 mod loops;
-mod notes;
-mod optimised;
+mod optimizer_facts;
+mod path_notes;
 mod sites;
 
 use flow::Exits;
 
 use loops::Locals;
 
-/// What cannot happen to a verified node; the message is for an engine fault.
+/// A state that a verified node cannot reach; the message is for an engine fault.
 #[derive(Debug)]
 pub(crate) struct CompileFault(pub(crate) &'static str);
 
 type Compiled<T> = Result<T, CompileFault>;
 
-/// What the bytecode of a node tells besides the outcome.
+/// The observations that the bytecode of a node records.
 #[derive(Clone, Copy)]
 pub(crate) enum Form<'a> {
     Plain,
-    /// Marks.
+    /// Records marks.
     Traced,
-    /// Which of these points were passed.
+    /// Records which of these points the run passes.
     Pathed(&'a Points),
 }
 
-/// The bytecode of a node as it was verified.
+/// Compiles a node as verified.
 pub(crate) fn compile<'a>(node: &'a Node, form: Form<'a>) -> Compiled<Code> {
-    compiled(node, None, form)
+    compile_form(node, None, form)
 }
 
-/// The plain bytecode of an optimised node.
+/// Compiles the plain form of an optimised node.
 pub(crate) fn compile_optimised(of: &Optimised) -> Compiled<Code> {
-    compiled(&of.node, Some(&of.facts), Form::Plain)
+    compile_form(&of.node, Some(&of.facts), Form::Plain)
 }
 
-fn compiled<'a>(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Compiled<Code> {
+fn compile_form<'a>(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Compiled<Code> {
     let mut compiler = Compiler::new(node, facts, form)?;
     compiler.clauses(Phase::Constraint, &node.constraints)?;
     compiler.clauses(Phase::Precondition, &node.preconditions)?;
@@ -61,53 +62,52 @@ fn compiled<'a>(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Com
     compiler.land_all(exits.returns)?;
     let postconditions = compiler.code.instructions.len();
     compiler.clauses(Phase::Postcondition, &node.postconditions)?;
-    compiler.postconditions_from(postconditions);
+    compiler.record_postconditions(postconditions);
     compiler.land_all(exits.raises)?;
-    compiler.errors_end_here()?;
+    compiler.end_errors()?;
     compiler.clauses(Phase::Invariant, &node.invariants)?;
     Ok(compiler.code)
 }
 
 struct Compiler<'a> {
     node: &'a Node,
-    /// What the optimizer has found out about the node; nothing of a node as it was verified.
+    /// The findings of the optimizer; `None` for a node as verified.
     facts: Option<&'a Facts>,
     form: Form<'a>,
     code: Code,
-    /// The first of the registers whose values are held for others.
+    /// The first register of held values.
     held: u32,
-    /// By the number of such a register, whether something was put into it further up.
+    /// For each held value, whether it was computed further up.
     is_held: Vec<bool>,
-    /// Where the value of each step is, from its statement on.
+    /// The operand of each step, from its statement on.
     steps: Vec<Option<Operand>>,
-    /// Where `now` is, in a node that uses it.
+    /// The operand of `now`, if the node uses it.
     now: Option<Operand>,
-    /// How to leave the body.
+    /// The jumps that leave the body.
     exits: Exits,
-    /// The rounds of the loops around what is compiled, the outermost first.
+    /// The round counters of the enclosing loops, outermost first.
     rounds: Vec<Register>,
-    /// How many handlers stand around what is compiled.
+    /// The number of enclosing handlers.
     handlers: u32,
-    /// How many `require` statements there are so far.
+    /// The number of `require` statements so far.
     requires: u32,
-    /// Where each local is, while its `let`, `for` or `loop` is compiled.
+    /// The operand of each local within its `let`, `for` or `loop`.
     locals: Vec<Option<Operand>>,
-    /// For each local that is an item of which only fields are asked for, the loop that is at it.
+    /// For each local whose fields alone are read, the slot of its loop.
     in_place: Vec<Option<LoopSlot>>,
-    /// The constants that hold the names of an enum's members, by the address of the enum: one enum may have many
-    /// members and be asked for in many places.
+    /// The constant with the member names of an enum, by address of the enum. Many calls may share a large enum.
     names: HashMap<usize, Operand>,
-    /// The first register that is free.
+    /// The first free register.
     top: u32,
-    /// The first loop slot that is free.
+    /// The first free loop slot.
     loop_top: u32,
-    /// Where the last jump came to.
+    /// The last jump target.
     landed: u32,
 }
 
 impl<'a> Compiler<'a> {
     fn new(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Compiled<Self> {
-        // The node's constants come first, so that a reference is its own place; literals are added as they come.
+        // Constants of the node come first, so that a reference is its own index; literals follow.
         let constants = node
             .constants
             .iter()
@@ -126,7 +126,7 @@ impl<'a> Compiler<'a> {
             failures: 0,
             requests: Vec::new(),
             calls: Vec::new(),
-            becomes: None,
+            error_conversion: None,
             path: None,
             switches: Vec::new(),
             proven: facts.map(|facts| facts.proven.clone()).unwrap_or_default(),
@@ -151,7 +151,7 @@ impl<'a> Compiler<'a> {
             loop_top: 0,
             landed: 0,
         };
-        // The frame of a run is its inputs, then `now`.
+        // The frame holds the inputs, then `now`.
         if node.uses_now {
             compiler.now = Some(Operand::register(compiler.allocate()?));
         }
@@ -225,8 +225,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// The names in a clause, in order of first mention; where an input and an output share one, the output's value
-    /// takes the input's place.
+    /// Lists the names in a clause, in order of first mention. If an input and an output share a name, the output's
+    /// value is reported.
     fn mentions(&self, holds: ExpressionIndex) -> Compiled<Vec<(Mention, Operand)>> {
         let start = self.node.expression(holds).ok_or(MISSING)?.start;
         let mut found: Vec<(Mention, Operand)> = Vec::new();
@@ -256,7 +256,7 @@ impl<'a> Compiler<'a> {
                 ),
                 _ => continue,
             };
-            // What may be skipped is called `_x` around the step `x`; people know it by the latter.
+            // A step `x` that may be skipped is wrapped as `_x`; users know it as `x`.
             let name = name.trim_start_matches('_');
             let operand = self.reference(&expression.kind)?.ok_or(MISSING)?;
             match by_name.get(name).and_then(|place| found.get_mut(*place)) {
@@ -273,7 +273,7 @@ impl<'a> Compiler<'a> {
         Ok(found)
     }
 
-    /// Where the value of an expression already is, if it needs no computing; a literal is not there yet.
+    /// Returns the operand of an expression that needs no computation, except for literals.
     fn reference(&self, kind: &ExpressionKind) -> Compiled<Option<Operand>> {
         Ok(match kind {
             ExpressionKind::Input(input) => Some(Operand::register(Register(place(*input)?))),
@@ -289,17 +289,17 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// A constant of the program.
+    /// Adds a constant to the program.
     fn constant(&mut self, value: Value) -> Compiled<Operand> {
         let operand = Operand::constant(place(self.code.constants.len())?);
         self.code.constants.push(value);
         Ok(operand)
     }
 
-    /// Computes an expression to where it may be read until `top` is put back.
+    /// Computes an expression to an operand that is valid until `top` is reset.
     fn operand(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
-        let index = self.forwarded(index);
-        if let Some(held) = self.held(index)? {
+        let index = self.resolve(index);
+        if let Some(held) = self.held_operand(index)? {
             return Ok(held);
         }
         let kind = &self.node.expression(index).ok_or(MISSING)?.kind;
@@ -315,11 +315,11 @@ impl<'a> Compiler<'a> {
         Ok(Operand::register(out))
     }
 
-    /// Computes an expression to where it stays until the end; the temporaries are free again.
-    fn kept(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
+    /// Computes an expression to an operand that stays valid, and frees the temporaries.
+    fn compute_kept(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
         let top = self.top;
         let operand = self.operand(index)?;
-        // `operand` takes the register of the result, if there is one, before any temporary.
+        // INVARIANT: `operand` allocates the result register, if any, before any temporary.
         self.top = if operand == Operand::register(Register(top)) {
             top + 1
         } else {
@@ -328,10 +328,10 @@ impl<'a> Compiler<'a> {
         Ok(operand)
     }
 
-    /// Computes an expression into a register. The depth of an expression is limited, and so is this recursion.
+    /// Computes an expression to a register. The recursion is bounded by the limit on expression depth.
     fn compute(&mut self, index: ExpressionIndex, out: Register) -> Compiled<()> {
-        let index = self.forwarded(index);
-        if let Some(from) = self.held(index)? {
+        let index = self.resolve(index);
+        if let Some(from) = self.held_operand(index)? {
             self.emit(Instruction::Move { out, from });
             return Ok(());
         }
@@ -394,7 +394,7 @@ impl<'a> Compiler<'a> {
             }
             ExpressionKind::Field { place, of } => {
                 let place = *place;
-                if let Some(slot) = self.fields_of_item(*of)? {
+                if let Some(slot) = self.item_slot(*of)? {
                     self.emit(Instruction::LoopField { slot, out, place });
                 } else {
                     let of = self.operand(*of)?;
@@ -430,24 +430,24 @@ impl<'a> Compiler<'a> {
         self.mark(condition, decides);
         self.top = top;
         let to_else = self.jump_unless(decides);
-        let outer = self.pass(condition, true)?;
+        let outer = self.enter_side(condition, true)?;
         self.compute(then, out)?;
         self.leave(outer);
         let to_end = self.jump(Instruction::Jump { to: 0 });
         self.land(to_else)?;
-        let outer = self.pass(condition, false)?;
+        let outer = self.enter_side(condition, false)?;
         self.compute(otherwise, out)?;
         self.leave(outer);
         self.land(to_end)
     }
 
-    /// From here on the local is there, or is not there any more.
+    /// Binds a local to an operand, or unbinds it.
     fn bind(&mut self, local: usize, to: Option<Operand>) -> Compiled<()> {
         *self.locals.get_mut(local).ok_or(MISSING)? = to;
         Ok(())
     }
 
-    /// Computes expressions in order, to where they may be read together.
+    /// Computes expressions in order, to operands that are valid together.
     fn operands(&mut self, parts: &[ExpressionIndex]) -> Compiled<OperandList> {
         let mut found = Vec::with_capacity(parts.len());
         for part in parts {
@@ -500,7 +500,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// The type that a type parameter stands for in a call: that of an argument or, if none has it, of the call.
+    /// Returns the type bound to a type parameter in a call: that of an argument, else of the result.
     fn type_argument(
         &self,
         call: ExpressionIndex,
@@ -522,7 +522,7 @@ impl<'a> Compiler<'a> {
         Ok(&self.node.expression(typed).ok_or(MISSING)?.ty)
     }
 
-    /// The names of the members of the enum that a type parameter stands for.
+    /// Returns the member names of the enum bound to a type parameter.
     fn names_of_members(
         &mut self,
         call: ExpressionIndex,
@@ -543,13 +543,13 @@ impl<'a> Compiler<'a> {
         Ok(operand)
     }
 
-    /// Emits a jump whose target is not known yet.
+    /// Emits a jump whose target is set later.
     fn jump(&mut self, jump: Instruction) -> usize {
         self.emit(jump);
         self.code.instructions.len().saturating_sub(1)
     }
 
-    /// Emits a jump that is made where a condition is false, which nobody else asks for.
+    /// Emits a jump for a false condition that is read nowhere else.
     fn jump_unless(&mut self, condition: Operand) -> usize {
         let jump = match self.take_comparison(condition) {
             Some((op, first, second)) => Instruction::JumpUnless {
@@ -563,8 +563,9 @@ impl<'a> Compiler<'a> {
         self.jump(jump)
     }
 
-    /// Takes the last instruction back, if all it does is to compute this condition by a comparison of numbers, and gives
-    /// what it compares. Not where a jump comes here: that one brings a condition of its own. The caller has put `top` back.
+    /// Removes a last instruction that only computes this condition, and returns its operands. It must be a
+    /// comparison of numbers. Does nothing at a jump target, because the jump brings its own condition. The caller
+    /// has reset `top`.
     fn take_comparison(&mut self, condition: Operand) -> Option<(Op, Operand, Operand)> {
         if self.here().ok()? == self.landed {
             return None;
@@ -573,7 +574,7 @@ impl<'a> Compiler<'a> {
             return None;
         };
         let [first, second, ..] = args;
-        // What is below the top belongs to somebody: a step, say, whose value is read again.
+        // Registers below `top` are in use, for example by a step.
         let is_temporary = out.0 >= self.top;
         if condition != Operand::register(out) || !is_temporary || !is_comparison(op) {
             return None;
@@ -582,7 +583,7 @@ impl<'a> Compiler<'a> {
         Some((op, first, second))
     }
 
-    /// Lets earlier jumps come here.
+    /// Sets the target of earlier jumps to the next instruction.
     fn land_all(&mut self, jumps: Vec<usize>) -> Compiled<()> {
         for jump in jumps {
             self.land(jump)?;
@@ -590,7 +591,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Lets an earlier jump come here.
+    /// Sets the target of an earlier jump to the next instruction.
     fn land(&mut self, jump: usize) -> Compiled<()> {
         let here = self.here()?;
         self.landed = here;
@@ -616,7 +617,7 @@ impl<'a> Compiler<'a> {
 const MISSING: CompileFault = CompileFault("a verified node refers to something that is not there");
 
 fn place(length: usize) -> Compiled<u32> {
-    // Below the bit that marks constants.
+    // Must stay below the bit that marks constants.
     u32::try_from(length)
         .ok()
         .filter(|place| *place < 1 << 31)

@@ -1,4 +1,4 @@
-//! A panic in the engine becomes an engine fault, a value like any other outcome, and prints nothing.
+//! Panic guard: turns a panic of the engine into an engine fault and prints nothing.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
@@ -9,7 +9,7 @@ thread_local! {
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Replaces the panic hook by one that leaves guarded panics unprinted and every other panic as it was.
+/// Installs a panic hook that silences guarded panics and passes on all others.
 pub fn quiet_guarded_panics() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -32,9 +32,10 @@ fn describe(info: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// The result of `run`, or what it panicked with.
+/// Returns the result of `run`, or the message of its panic.
 ///
-/// What `run` borrows is either immutable (a loaded program) or its own, so nothing half-changed is seen afterwards.
+/// INVARIANT: `run` borrows only immutable data (a loaded program) or data of its own, so no half-changed state
+/// remains visible.
 pub fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     let outer = IS_GUARDED.replace(true);
     let result = panic::catch_unwind(AssertUnwindSafe(run));

@@ -1,6 +1,6 @@
-//! The conversion rules of docs/spec/values.md, apart from the language that the inputs come from.
+//! Conversion of inputs by the rules of docs/spec/values.md, independent of the host language.
 //!
-//! Whoever calls looks at a foreign value, says what it was [`Given`], and gets a value or the kind of the problem.
+//! The caller classifies a foreign value as [`Given`], and receives a value or the kind of the problem.
 
 use std::sync::Arc;
 
@@ -9,33 +9,37 @@ use vesper_ir::limits::{BYTES_LENGTH, TEXT_LENGTH};
 use vesper_ir::time::TimeError;
 use vesper_ir::{Decimal, Type, Value, base64, float, time};
 
-/// What a caller gave for an input.
+pub(crate) mod parts;
+pub mod problems;
+pub(crate) mod reads;
+
+/// A foreign value, as classified by the caller.
 #[derive(Debug)]
 pub enum Given<'a> {
     Boolean(bool),
     Integer(i64),
-    /// An integer outside 64 bits; nothing where it is over the limits of a decimal too.
+    /// An integer outside 64 bits; `None` if it also exceeds the limits of a decimal.
     WideInteger(Option<Decimal>),
-    /// A number of the caller's own decimal type, or why it is none: it may be infinite, or too long.
+    /// A number of the host's decimal type, or the reason why it is invalid.
     Decimal(Result<Decimal, ParseDecimalError>),
     Float(f64),
     Text(&'a str),
-    /// A string with a lone surrogate: no Unicode text.
+    /// A string with a lone surrogate, which is no Unicode text.
     BrokenText,
     Bytes(&'a [u8]),
-    /// A moment, in microseconds since the beginning of 1970 in UTC; maybe outside the years.
+    /// A timestamp in microseconds since 1970 in UTC; it may be out of range.
     Moment(i128),
-    /// A day and a time of which nobody knows where.
+    /// A timestamp without a time zone.
     NaiveMoment,
-    /// A day, since 1970-01-01; maybe outside the years.
+    /// A date in days since 1970-01-01; it may be out of range.
     Day(i64),
-    /// A length of time, in microseconds; maybe too long.
+    /// A duration in microseconds; it may be out of range.
     Length(i128),
     /// Anything else.
     Other,
 }
 
-/// What is wrong with an input. In the order of the table in docs/spec/values.md: of several kinds the first counts.
+/// The kind of an input problem, ordered as in docs/spec/values.md. The first of several kinds is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProblemKind {
     Missing,
@@ -46,12 +50,12 @@ pub enum ProblemKind {
     NotAMember,
     /// Two members of a set, or two keys of a map, are equal.
     Duplicate,
-    /// A JSON value has more levels than one may have.
+    /// A JSON value exceeds the nesting limit.
     TooDeep,
 }
 
 impl ProblemKind {
-    /// The name in outcomes.
+    /// Returns the name in outcomes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -66,14 +70,14 @@ impl ProblemKind {
     }
 }
 
-/// True for a text of more code points than a string may have.
+/// Returns true for a text with too many code points.
 #[inline]
 pub fn is_too_long(text: &str) -> bool {
-    // No text has more code points than bytes, and counting those is quick.
+    // A text never has more code points than bytes, and its byte length is known.
     text.len() > TEXT_LENGTH && text.chars().count() > TEXT_LENGTH
 }
 
-/// The value of a type without parts. Of JSON, which has them, only the caller knows the forms.
+/// Converts a value of a scalar type. Callers convert composite types themselves.
 pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
     match (ty, given) {
         (Type::Boolean, Given::Boolean(value)) => Ok(Value::Boolean(value)),
@@ -86,7 +90,7 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
         (Type::Decimal, Given::Decimal(number)) => decimal(number),
         (Type::Decimal, Given::Text(text)) => decimal(Decimal::parse(text)),
         (Type::Float, Given::Float(value)) => Ok(Value::Float(value)),
-        // SEMANTICS: an integer that no float has exactly is not rounded in silence.
+        // SEMANTICS: an integer without an exact float is rejected, not rounded.
         (Type::Float, Given::Integer(value)) => exact_float(Some(Decimal::from(value))),
         (Type::Float, Given::WideInteger(value)) => exact_float(value),
         (Type::Float, Given::Text(text)) => float::parse_named(text)

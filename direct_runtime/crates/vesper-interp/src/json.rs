@@ -1,50 +1,50 @@
-//! A call without a host language: inputs as JSON text to an outcome as canonical JSON (docs/spec/values.md).
+//! Runs on JSON text: JSON inputs to a canonical JSON outcome, without a host language (docs/spec/values.md).
 
 use vesper_ir::Value;
 use vesper_ir::json::{build, quote};
 use vesper_ir::node::Input;
 
 use crate::inputs::ProblemKind;
-use crate::problems::{Path, Problems};
+use crate::inputs::problems::{Path, Problems};
 use crate::{Limits, Outcome, Program, Room};
 
-mod read;
-mod straight;
-mod worded;
-mod write;
+mod fast_reader;
+mod reader;
+mod words;
+mod writer;
 
-use read::{Reading, Spelled};
-pub use worded::Worded;
-use write::Writing;
-pub(crate) use write::order_of_outputs;
+use reader::{InputReader, Spelled};
+pub use words::Worded;
+use writer::OutcomeWriter;
+pub(crate) use writer::order_of_outputs;
 
 impl Program {
-    /// The outcome, as canonical JSON, of a node without effects on the inputs that a JSON text gives.
+    /// Runs a node without effects on JSON inputs and returns the outcome as canonical JSON.
     pub fn run_json(&self, text: &[u8], now: Option<Value>, limits: Limits) -> String {
         let node = self.node();
-        let written = Writing { node };
+        let written = OutcomeWriter { node };
         match self.frame_of_json(&node.inputs, text) {
             Ok(frame) => written.outcome(&self.run_within(frame, now, limits)),
-            Err(problems) => write::bad_input(&problems),
+            Err(problems) => writer::bad_input(&problems),
         }
     }
 
-    /// The inputs that a JSON text gives, in declared order, or what is wrong with them.
+    /// Converts JSON inputs to values in declared order, or returns their problems.
     pub fn inputs_of_json(&self, text: &[u8]) -> Result<Vec<Value>, Problems> {
         self.frame_of_json(&self.node().inputs, text)
     }
 
-    /// The same in the room of this node, which is clear again afterwards; nothing for a text that is not as most
-    /// callers write them: then nothing was run.
+    /// Runs the node in a reusable frame, which is clear afterwards. Returns `None`, without running, for a text that
+    /// needs the general reader.
     pub fn run_json_in(&self, room: &mut Room, text: &[u8], limits: Limits) -> Option<String> {
         let node = self.node();
-        let answer = straight::inputs(&node.inputs, text, room.inputs()).map(|()| {
-            let written = Writing { node };
+        let answer = fast_reader::inputs(&node.inputs, text, room.inputs()).map(|()| {
+            let written = OutcomeWriter { node };
             match self.run_in(room, limits) {
                 Outcome::Returned(_) => {
                     let order = room.order_of_outputs(node);
                     written
-                        .returned(order, |place| self.output_in(room, place))
+                        .write_returned(order, |place| self.output_in(room, place))
                         .unwrap_or_else(|| fault("an output is not there"))
                 }
                 outcome => written.outcome(&outcome),
@@ -54,31 +54,31 @@ impl Program {
         answer
     }
 
-    /// The inputs in declared order, or what is wrong with them.
+    /// Converts JSON inputs with the general reader.
     fn frame_of_json(&self, declared: &[Input], text: &[u8]) -> Result<Vec<Value>, Problems> {
-        let mut reading = Reading::default();
+        let mut reading = InputReader::default();
         let spelled = std::str::from_utf8(text).ok().and_then(|text| build(text).ok());
         let entries = match spelled {
             Some(Spelled::Object(entries)) => entries,
-            Some(_) => return Err(reading.refused(ProblemKind::WrongType)),
-            // SEMANTICS: a text that is no JSON, or more than JSON may be, is one problem.
-            None => return Err(reading.refused(ProblemKind::Malformed)),
+            Some(_) => return Err(reading.reject(ProblemKind::WrongType)),
+            // SEMANTICS: a text that is not JSON, or exceeds its limits, is a single problem.
+            None => return Err(reading.reject(ProblemKind::Malformed)),
         };
         let mut frame = self.new_frame();
         for input in declared {
             let given = Spelled::find(&entries, &input.name);
             let path = Path::Input(&input.name);
-            frame.extend(reading.given(&input.ty, input.default.as_ref(), given, &path));
+            frame.extend(reading.read_given(&input.ty, input.default.as_ref(), given, &path));
         }
         let is_declared = |name: &str| declared.iter().any(|input| &*input.name == name);
         for name in Spelled::unknown(&entries, is_declared) {
-            reading.refuse(&Path::UnknownInput(name.as_bytes()), ProblemKind::Unknown);
+            reading.add_problem(&Path::UnknownInput(name.as_bytes()), ProblemKind::Unknown);
         }
-        reading.found(frame)
+        reading.finish(frame)
     }
 }
 
-/// What an outcome says that is a fault of the engine.
+/// Returns the outcome of an engine fault.
 pub fn fault(message: &str) -> String {
     let mut out = String::from("{\"kind\":\"engine_fault\",\"message\":");
     quote(message, &mut out);

@@ -1,47 +1,32 @@
-//! The interpreter of the direct runtime: a verified node is compiled once to register bytecode, then run.
+//! The interpreter tier of the direct engine: compiles a verified node to register bytecode and executes it.
 //!
-//! `inputs` holds the conversion rules, `compile` turns a node into the `bytecode`, `run` executes it until it ends or
-//! needs something from outside, and an `execution` is what waits for that. This is the tier that a compiler to machine
-//! code will sit above, so nothing here looks up a name or allocates per instruction.
+//! `inputs` converts inputs and tracks which of them are read. `compile` translates a node to `bytecode`. `run`
+//! executes it until the end or the next request. `observe` holds marks, paths and fingerprints. `tier` hands hot
+//! code to a compiler of machine code. `json` runs a node on JSON text. No instruction looks up a name or allocates
+//! by itself.
 
 mod bytecode;
 pub mod code;
 mod compile;
-mod execution;
-mod fingerprint;
-mod frame;
 pub mod guard;
 pub mod inputs;
 pub mod json;
-mod link;
-mod listing;
-mod loops;
-mod marks;
-mod meter;
-pub mod native;
-mod parts;
-mod path;
-pub mod problems;
+mod observe;
 mod program;
-mod quick;
-mod reads;
-mod room;
-mod rows;
 mod run;
-mod sites;
-mod step;
 pub mod tier;
-pub mod words;
 
 pub use bytecode::{Mention, Phase};
-pub use execution::{Advanced, Argument, Completion, Execution, Misuse, Request};
-pub use fingerprint::{FingerprintKey, fingerprint_of_problems};
-pub use frame::Frame;
-pub use marks::Mark;
-pub use meter::{Limits, Meter, Watch};
-pub use path::{LoopClass, Path, Point};
+pub use inputs::problems;
+pub use observe::fingerprint::{FingerprintKey, fingerprint_of_problems};
+pub use observe::marks::Mark;
+pub use observe::path::{LoopClass, Path, Point};
 pub use program::{Pathed, PathedForm, Program};
-pub use room::Room;
-pub use rows::Rows;
+pub use run::execution::{Advanced, Argument, Completion, Execution, Misuse, Request};
+pub use run::frame::Frame;
+pub use run::meter::{Limits, Meter, Watch};
+pub use run::reused_frame::Room;
+pub use run::rows::Rows;
 pub use run::{Fault, Outcome};
+pub use tier::{native, words};
 pub use vesper_opt::{Rule, Rules};

@@ -1,4 +1,4 @@
-//! A loaded node, ready to be called from any thread: what the crates above hold on to.
+//! Programs: loaded nodes that any thread can call.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,34 +6,34 @@ use vesper_ir::{Node, Rejected, Value};
 use vesper_opt::{Rule, Rules, optimise};
 
 use crate::bytecode::Code;
+use crate::bytecode::listing::listing;
+use crate::compile::link::{Unit, link};
 use crate::compile::{CompileFault, Form, compile};
-use crate::execution::{Advanced, Execution, Misuse, OwnForm};
-use crate::fingerprint::{Fingerprint, FingerprintKey, Hashed};
-use crate::frame::Frame;
-use crate::link::{Unit, link};
-use crate::listing::listing;
-use crate::marks::{Mark, Marks};
-use crate::meter::{Limits, Meter};
-use crate::parts::{Parts, parts_of_inputs};
-use crate::path::{Path, Point, Points};
-use crate::reads::{Ending, Source};
+use crate::inputs::parts::{Parts, parts_of_inputs};
+use crate::inputs::reads::{Ending, Source};
+use crate::observe::fingerprint::{Fingerprint, FingerprintKey, HashPlan};
+use crate::observe::marks::{Mark, Marks};
+use crate::observe::path::{Path, Point, Points};
+use crate::run::execution::{Advanced, Execution, Misuse, OwnForm};
+use crate::run::frame::Frame;
+use crate::run::meter::{Limits, Meter};
 use crate::run::{Outcome, Stop};
+use crate::tier::words::{Express, Scales, Shape, Words};
 use crate::tier::{Hot, Report, Tier, Tiering};
-use crate::words::{Express, Scales, Shape, Words};
 
-/// A node and its forms of bytecode, with the nodes that it calls.
+/// A node with its forms of bytecode and the nodes that it calls.
 #[derive(Debug)]
 pub struct Program {
     unit: Arc<Unit>,
     rules: Rules,
     traced: Arc<Code>,
     tiering: Option<Arc<Tiering>>,
-    /// These two are made when they are first asked for: of most programs they never are.
+    /// This and the next are computed on first use, which most programs never need.
     points: OnceLock<Points>,
     pathed: OnceLock<Result<Arc<PathedForm>, &'static str>>,
 }
 
-/// The form of a node that says which way a run went, and what is read of its inputs.
+/// The pathed form of a node, with the parts of inputs that it reads.
 #[derive(Debug)]
 pub struct PathedForm {
     pub(crate) code: Code,
@@ -48,17 +48,17 @@ impl Hot for PathedForm {
     }
 }
 
-/// How a run ended, and which way it went.
+/// The outcome, path and fingerprint of a run.
 #[derive(Debug)]
 pub struct Pathed {
     pub outcome: Outcome,
     pub path: Path,
-    /// Of what was read on this path (docs/spec/migration.md).
+    /// The fingerprint of the values read on this path (docs/spec/migration.md).
     pub fingerprint: u64,
 }
 
 const NO_TIME: &str = "the node uses now, and no time was given";
-const ASKS: &str = "the node asks for effects, and is not advanced with their results";
+const MAKES_REQUESTS: &str = "the node makes requests, and this call completes none";
 const WRONG_INPUTS: &str = "the number of inputs is not the declared one";
 
 impl Program {
@@ -67,24 +67,24 @@ impl Program {
         Self::load_with(ir, &[])
     }
 
-    /// Reads, verifies and compiles an IR document; `others` holds those of the nodes that it calls.
+    /// Reads, verifies and compiles an IR document. `others` holds the documents of its callees.
     pub fn load_with(ir: &[u8], others: &[&[u8]]) -> Result<Self, Rejected> {
         Self::load_by(ir, others, Rules::ALL)
     }
 
-    /// The same, optimised by these rules: what is traced, or says which way it goes, is not.
+    /// Loads with these optimisation rules, which apply to the plain form only.
     pub fn load_by(ir: &[u8], others: &[&[u8]], rules: Rules) -> Result<Self, Rejected> {
         Self::load_tiered(ir, others, rules, None)
     }
 
-    /// The same; machine code is made of what turns out to be hot. Without a tiering none is.
+    /// Loads with a tiering, which compiles hot forms to machine code. Without one, no form is compiled.
     pub fn load_tiered(
         ir: &[u8],
         others: &[&[u8]],
         rules: Rules,
         tiering: Option<Arc<Tiering>>,
     ) -> Result<Self, Rejected> {
-        // Machine code has ways of its own to do without jumps, which see through branches and not through these.
+        // Machine code avoids jumps itself, and analyses branches but not these rewrites.
         let rules = match tiering {
             Some(_) => rules.without(Rule::JumpTables).without(Rule::Selects),
             None => rules,
@@ -102,21 +102,21 @@ impl Program {
         })
     }
 
-    /// What a run of the node may pass, by the number that it has in a path.
+    /// Returns the points of the node, indexed by their number in a path.
     pub fn points(&self) -> &[Point] {
-        &self.numbered().list
+        &self.point_table().list
     }
 
-    fn numbered(&self) -> &Points {
+    fn point_table(&self) -> &Points {
         self.points.get_or_init(|| {
             let callees_use_now = self.unit.callees.iter().map(|callee| callee.uses_now);
             Points::of(&self.unit.node, callees_use_now.collect())
         })
     }
 
-    /// The path of a run that has passed nothing.
+    /// Returns the path of a run that has passed no point.
     pub fn empty_path(&self) -> Path {
-        Path::new(std::iter::repeat_n(0, self.numbered().words()))
+        Path::new(std::iter::repeat_n(0, self.point_table().words()))
     }
 
     pub(crate) fn unit(&self) -> &Arc<Unit> {
@@ -126,18 +126,20 @@ impl Program {
     pub(crate) fn pathed(&self) -> Result<&Arc<PathedForm>, &'static str> {
         let made = self.pathed.get_or_init(|| {
             let mut code =
-                compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
+                compile(&self.unit.node, Form::Pathed(self.point_table())).map_err(|fault| fault.0)?;
             if self.tiering.is_some() && self.rules.has(Rule::Intervals) {
-                // The node stays as it is, because rules change its path; what they prove holds all the same.
+                // Rules would change the path of the node, but their proofs hold for the original too.
                 code.proven = optimise(&self.unit.node, Rules::NONE.with(Rule::Intervals))
                     .facts
                     .proven;
             }
             let parts = parts_of_inputs(&self.unit.node);
             let tier = Tier::new(self.tiering.clone());
-            let shape = self.is_alone().then(|| Shape::of(&self.unit.node, &code));
+            let shape = self
+                .is_self_contained()
+                .then(|| Shape::of(&self.unit.node, &code));
             let shape = shape.flatten().map(Arc::new);
-            tier.loaded(&code, || shape.clone());
+            tier.compile_if_eager(&code, || shape.clone());
             Ok(Arc::new(PathedForm {
                 code,
                 parts,
@@ -148,32 +150,32 @@ impl Program {
         made.as_ref().map_err(|what| *what)
     }
 
-    /// The bytecode of the plain form.
+    /// Returns the bytecode of the plain form.
     pub fn plain_code(&self) -> &Code {
         &self.unit.plain
     }
 
-    /// The bytecode of the form that says which way a run goes.
+    /// Returns the bytecode of the pathed form.
     pub fn pathed_code(&self) -> Result<&Code, &'static str> {
         self.pathed().map(|form| &form.code)
     }
 
-    /// The node this is the program of.
+    /// Returns the node of the program.
     pub fn node(&self) -> &Node {
         &self.unit.node
     }
 
-    /// What the optimizer makes of the node, for people to read.
+    /// Returns the optimised node as text.
     pub fn optimised_listing(&self) -> String {
         vesper_opt::listing(&optimise(&self.unit.node, self.rules))
     }
 
-    /// The node and all those it calls, each once.
+    /// Returns the node and all its callees, each once.
     pub fn nodes(&self) -> Vec<&Node> {
         self.units().into_iter().map(|unit| &unit.node).collect()
     }
 
-    /// What is made of the plain form of each of these nodes, and of the pathed form of the first where there is one.
+    /// Reports the tiers: plain form of each node, and pathed form if it exists.
     pub fn tiers(&self) -> (Vec<(&Node, Report)>, Option<Report>) {
         let plain = self
             .units()
@@ -183,12 +185,12 @@ impl Program {
         (plain.collect(), pathed.map(|form| form.tier.report()))
     }
 
-    /// The bytecode that calls run, as text.
+    /// Returns the bytecode of the plain form as text.
     pub fn listing(&self) -> String {
         listing(&self.unit.node, "plain", &self.unit.plain)
     }
 
-    /// The same of a run that says which way it goes; the error is a fault of the engine.
+    /// Returns the bytecode of the pathed form as text. An error is an engine fault.
     pub fn pathed_listing(&self) -> Result<String, &'static str> {
         let form = self.pathed()?;
         Ok(listing(&self.unit.node, "pathed", &form.code))
@@ -216,23 +218,23 @@ impl Program {
         found
     }
 
-    /// The bytecode that is run where nobody watches.
+    /// Returns the plain form, which runs without observation.
     pub(crate) fn plain(&self) -> &Code {
         &self.unit.plain
     }
 
-    /// True when a run calls no node, asks for nothing and needs no time.
-    pub(crate) fn is_alone(&self) -> bool {
+    /// Returns true if a run needs no calls, requests or `now`.
+    pub(crate) fn is_self_contained(&self) -> bool {
         self.unit.callees.is_empty() && !self.unit.asks && !self.unit.uses_now
     }
 
-    /// How the node is run without a frame, where it can be.
+    /// Returns the layout for frameless runs of the plain form, if they are possible.
     pub fn shape(&self) -> Option<Arc<Shape>> {
         self.unit.shape()
     }
 
-    /// The way without a frame, where there is machine code for it and it is of use. Whether it gave outputs is to be
-    /// told to `expressed`; where it gave none, the node is run in the ordinary way.
+    /// Returns the frameless function, if it is compiled and does not rest. The caller reports to `expressed` whether
+    /// it produced outputs, and otherwise runs the node with a frame.
     #[inline]
     pub fn express(&self) -> Option<&dyn Express> {
         self.unit.tier.express()
@@ -240,29 +242,28 @@ impl Program {
 
     #[inline]
     pub fn expressed(&self, has_outputs: bool) {
-        self.unit.tier.expressed(has_outputs);
+        self.unit.tier.record_frameless(has_outputs);
     }
 
-    /// The form that says which way a run went, which has such a way too. Nothing where there is a fault in it.
+    /// Returns the pathed form, or `None` on an engine fault.
     #[inline]
     pub fn pathed_form(&self) -> Option<&PathedForm> {
         self.pathed().ok().map(|form| &**form)
     }
 
-    /// How the form that says which way a run went is run without a frame, where it can be.
+    /// Returns the layout for frameless runs of the pathed form, if they are possible.
     pub fn pathed_shape(&self) -> Option<Arc<Shape>> {
         self.pathed().ok()?.shape.clone()
     }
 
-    /// The same way for so many runs, one after the other, as a batch has them, and for how many of them; how they ended is
-    /// to be told to `expressed_rows`. Where there is none: so many runs are made in the ordinary way before somebody asks
-    /// again.
+    /// Returns the frameless function for a batch and its number of rows. Otherwise returns the rows to run with a
+    /// frame before the next check. The caller reports the results to `expressed_rows`.
     pub fn express_rows(&self, rows: u32) -> Result<(&dyn Express, u32), u32> {
         self.unit.tier.express_rows(rows)
     }
 
-    /// The same way for rows whose decimals have these scales, where there is machine code for just those; `general` is
-    /// what `express_rows` gave.
+    /// Returns the function for rows whose decimals have these scales, if there is one. `general` is the result of
+    /// `express_rows`.
     pub fn express_scaled(&self, general: &dyn Express, scales: &Scales, rows: u32) -> Option<&dyn Express> {
         self.unit
             .tier
@@ -270,31 +271,31 @@ impl Program {
     }
 
     pub fn expressed_rows(&self, outputs: u32, gave_up: u32) {
-        self.unit.tier.expressed_rows(outputs, gave_up);
+        self.unit.tier.record_frameless_rows(outputs, gave_up);
     }
 
-    /// True when an execution may ask for effects.
+    /// Returns true if an execution may make requests.
     pub fn asks(&self) -> bool {
         self.unit.asks
     }
 
-    /// True when an execution needs the time of its start.
+    /// Returns true if an execution needs its start time.
     pub fn uses_now(&self) -> bool {
         self.unit.uses_now
     }
 
-    /// An empty frame, for the converted inputs in declared order. It has room for all registers of a run.
+    /// Returns an empty list for the inputs, with capacity for all registers.
     pub fn new_frame(&self) -> Vec<Value> {
         Vec::with_capacity(self.unit.plain.registers)
     }
 
-    /// The same with room for the registers of a run that says which way it goes.
+    /// Returns an empty list for the inputs of the pathed form.
     pub fn new_pathed_frame(&self) -> Vec<Value> {
         let registers = self.pathed().map(|form| form.code.registers);
         Vec::with_capacity(registers.unwrap_or_default())
     }
 
-    /// Begins an execution on converted inputs, at this time. It runs when it is advanced.
+    /// Starts an execution on converted inputs at this time. It runs when it is advanced.
     pub fn start(
         &self,
         inputs: Vec<Value>,
@@ -304,7 +305,7 @@ impl Program {
         self.start_within(inputs, now, is_traced, Limits::default())
     }
 
-    /// The same within these limits.
+    /// Starts an execution within these limits.
     pub fn start_within(
         &self,
         inputs: Vec<Value>,
@@ -326,7 +327,7 @@ impl Program {
         Ok(Execution::new(Arc::clone(&self.unit), form, inputs, now, limits))
     }
 
-    /// Begins an execution that says which way it goes. Fingerprints are of this key.
+    /// Starts an execution of the pathed form, with fingerprints under this key.
     pub fn start_pathed(
         &self,
         inputs: Vec<Value>,
@@ -347,7 +348,7 @@ impl Program {
         Ok(Execution::new(Arc::clone(&self.unit), form, inputs, now, limits))
     }
 
-    /// Runs a node without effects on converted inputs and says which way it went.
+    /// Runs a node without effects and records its path and fingerprint.
     pub fn run_pathed(
         &self,
         inputs: Vec<Value>,
@@ -355,7 +356,7 @@ impl Program {
         limits: Limits,
         key: &FingerprintKey,
     ) -> Pathed {
-        let (outcome, path, fingerprint) = self.run_way(inputs, now, limits, Some(key));
+        let (outcome, path, fingerprint) = self.run_with_path(inputs, now, limits, Some(key));
         Pathed {
             outcome,
             path,
@@ -363,15 +364,15 @@ impl Program {
         }
     }
 
-    /// The same without the fingerprint, for whom the way alone decides: hashing costs more than a short run.
+    /// Runs a node without effects and records only its path. Hashing costs more than a short run.
     pub fn run_unhashed(&self, inputs: Vec<Value>, now: Option<Value>, limits: Limits) -> (Outcome, Path) {
-        let (outcome, path, _) = self.run_way(inputs, now, limits, None);
+        let (outcome, path, _) = self.run_with_path(inputs, now, limits, None);
         (outcome, path)
     }
 
-    /// The fingerprint is 0 where there is no key.
+    /// Runs the pathed form. Without a key the fingerprint is 0.
     #[inline]
-    fn run_way(
+    fn run_with_path(
         &self,
         inputs: Vec<Value>,
         now: Option<Value>,
@@ -395,13 +396,13 @@ impl Program {
         if self.unit.callees.is_empty() && !self.unit.asks {
             return run_pathed(form, &self.unit, inputs, now.as_ref(), limits, key);
         }
-        // Nothing comes back here, so that without a key nothing is hashed.
+        // No completions occur here, so without a key nothing is hashed.
         let came_back = Fingerprint::new(key.unwrap_or(&[0; 16]));
         let form = OwnForm::Pathed(Arc::clone(form), Box::new(came_back));
         let mut execution = Execution::new(Arc::clone(&self.unit), form, inputs, now, limits);
         let outcome = match execution.advance(None) {
             Ok(Advanced::Done(outcome, _)) => outcome,
-            Ok(Advanced::Blocked(_)) => Outcome::Fault(ASKS),
+            Ok(Advanced::Blocked(_)) => Outcome::Fault(MAKES_REQUESTS),
             Err(_) => Outcome::Fault("an execution that begins was not advanced"),
         };
         let fingerprint = key.map_or(0, |_| execution.fingerprint());
@@ -413,7 +414,7 @@ impl Program {
         self.run_within(inputs, now, Limits::default())
     }
 
-    /// The same within these limits.
+    /// Runs a node without effects within these limits.
     pub fn run_within(&self, inputs: Vec<Value>, now: Option<Value>, limits: Limits) -> Outcome {
         let unit = &*self.unit;
         if !unit.callees.is_empty() || unit.asks || unit.uses_now {
@@ -422,10 +423,10 @@ impl Program {
         if inputs.len() != unit.node.inputs.len() {
             return Outcome::Fault(WRONG_INPUTS);
         }
-        // What most nodes are: nothing to wait for and nobody to call.
+        // The usual case: a node without requests and calls.
         let mut frame = Frame::new(&unit.plain, inputs);
         let mut meter = Meter::new(limits);
-        meter.go();
+        meter.start_clock();
         let ran = unit.tier.run(
             &self.unit,
             &unit.plain,
@@ -461,13 +462,13 @@ impl Program {
         };
         match execution.advance(None) {
             Ok(Advanced::Done(outcome, marks)) => (marks, outcome),
-            Ok(Advanced::Blocked(_)) => fault(ASKS),
+            Ok(Advanced::Blocked(_)) => fault(MAKES_REQUESTS),
             Err(_) => fault("an execution that begins was not advanced"),
         }
     }
 }
 
-/// A run of a node with nothing to wait for and nobody to call.
+/// Runs the pathed form of a node without requests and calls.
 fn run_pathed(
     form: &Arc<PathedForm>,
     unit: &Unit,
@@ -481,7 +482,7 @@ fn run_pathed(
     }
     let mut frame = Frame::pathed(&form.code, inputs);
     let mut meter = Meter::new(limits);
-    meter.go();
+    meter.start_clock();
     let ran = form
         .tier
         .run(form, &form.code, &mut frame, &mut Marks::default(), &mut meter);
@@ -498,7 +499,7 @@ fn run_pathed(
 }
 
 impl PathedForm {
-    /// The points that a run has passed so far.
+    /// Returns the points passed so far.
     pub(crate) fn path(&self, frame: &Frame) -> Path {
         self.code
             .path
@@ -507,7 +508,7 @@ impl PathedForm {
             .unwrap_or_default()
     }
 
-    /// The way without a frame, as `Program::express`.
+    /// Returns the frameless function, like `Program::express`.
     #[inline]
     pub fn express(&self) -> Option<&dyn Express> {
         self.tier.express()
@@ -515,11 +516,11 @@ impl PathedForm {
 
     #[inline]
     pub fn expressed(&self, has_outputs: bool) {
-        self.tier.expressed(has_outputs);
+        self.tier.record_frameless(has_outputs);
     }
 
-    /// The fingerprint of what a run without a frame has read that went this way and returned: that of `run_pathed` on the
-    /// same inputs. Nothing where these are no words of this form.
+    /// Returns the fingerprint of a frameless run that returned on this path. It equals that of `run_pathed`. Returns
+    /// `None` for words of another form.
     #[inline]
     pub fn fingerprint_of(&self, words: &Words<'_>, path: &Path, key: &FingerprintKey) -> Option<u64> {
         let own = self.shape.as_ref()?;
@@ -537,13 +538,13 @@ impl PathedForm {
             is_error: false,
         };
         of_code.reads.of(ending, |sources| {
-            let hashed = sources.hashed(|list| Hashed::all_of(list, own, &self.parts))?;
-            let read = fingerprint.with_worded(hashed, words, &self.parts)?;
+            let hashed = sources.hash_plans(|list| HashPlan::all_of(list, own, &self.parts))?;
+            let read = fingerprint.with_words(hashed, words, &self.parts)?;
             Some(read.finish())
         })
     }
 
-    /// The fingerprint of what a run has read so far; `so_far` is that of what has come back.
+    /// Returns the fingerprint of the values read so far; `so_far` holds that of the completions.
     pub(crate) fn fingerprint(
         &self,
         frame: &Frame,
@@ -554,7 +555,7 @@ impl PathedForm {
         let Some(of_code) = &self.code.path else {
             return so_far.finish();
         };
-        // What is returned as it was given is read by no instruction: at the end everything was come to.
+        // No instruction reads an input that is returned unchanged, so at the end all reads count.
         let is_at_the_end = frame.next >= self.code.instructions.len();
         let ending = Ending {
             path,

@@ -1,5 +1,4 @@
-//! Executes bytecode: a loop over instructions and a frame of registers, until the end or until something is needed
-//! from outside.
+//! The run loop: executes bytecode on a frame until the end, a request or a call.
 
 use std::sync::Arc;
 
@@ -8,20 +7,29 @@ use vesper_ir::{CallError, ErrorCode, FailureCode, MAX_ARITY, Op, SortOrder, Val
 use vesper_kernels::Native;
 
 use crate::bytecode::{Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
-use crate::frame::{Failure, Frame};
-use crate::loops::LoopState;
 #[cfg(not(feature = "blind"))]
-use crate::marks::Mark;
-use crate::marks::Marks;
-use crate::meter::Meter;
-use crate::quick::{Quick, holds, quick};
+use crate::observe::marks::Mark;
+use crate::observe::marks::Marks;
+use frame::{Failure, Frame};
+use inline_operations::{InlineResult, compare_inline, run_inline};
+use loop_state::LoopState;
+use meter::Meter;
 
-/// How an execution ended, from the point where the inputs are values.
+pub(crate) mod execution;
+pub(crate) mod frame;
+pub(crate) mod inline_operations;
+pub(crate) mod loop_state;
+pub(crate) mod meter;
+pub(crate) mod reused_frame;
+pub(crate) mod rows;
+pub(crate) mod single_step;
+
+/// How an execution of converted inputs ended.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The outputs, in declared order.
     Returned(Vec<Value>),
-    /// The fields of an error that the node declares, in declared order.
+    /// The fields of a declared error, in declared order.
     DeclaredError(Vec<Value>),
     /// An operation, a request or a called node failed.
     Failed {
@@ -34,20 +42,20 @@ pub enum Outcome {
         clause: u32,
         values: Vec<(Mention, Value)>,
     },
-    /// A capability was needed that is not granted.
+    /// The named capability is not granted.
     Denied(Arc<str>),
-    /// A limit of the Host was hit.
+    /// The named limit of the Host was hit.
     LimitHit(Arc<str>),
-    /// The engine broke one of its own rules. This is a bug in the engine, never in the node.
+    /// The engine violated one of its own rules. This is a bug of the engine, never of the node.
     Fault(&'static str),
 }
 
-/// A rule of the engine that did not hold; verification and compilation rule these out.
+/// A violated rule of the engine, which verification and compilation should exclude.
 pub type Fault = &'static str;
 
 pub(crate) const NO_REGISTER: Fault = "an instruction names a register that does not exist";
 #[cfg(feature = "blind")]
-const BLIND: Fault = "a build that has no marks is to mark something";
+const BLIND: Fault = "a build without marks executes a mark";
 const NO_CLAUSE: Fault = "an instruction names a clause that does not exist";
 const NOT_BOOLEAN: Fault = "a condition is not a boolean";
 const NO_LOOP: Fault = "an instruction names a loop that does not exist";
@@ -60,17 +68,18 @@ const NO_SORT_ORDER: Fault = "a loop sorts neither up nor down";
 const NO_ORDER: Fault = "values were compared that have no order";
 const MISTYPED: Fault = "an operation was called with arguments of other types than declared";
 
-/// Why a run stopped.
+/// Why the run loop stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Ended(Outcome),
-    /// At the request of this site.
+    /// The request of this site.
     Request(u32),
-    /// At the call of this site.
+    /// The call of this site.
     Call(u32),
 }
 
-/// Runs the code from where its frame is. Where it stops before the end, the frame says how to go on.
+/// Runs the code from the current instruction of its frame. After a stop before the end, the frame holds the state to
+/// resume from.
 #[expect(
     clippy::too_many_lines,
     reason = "one arm an instruction, in one place for the compiler to lay out"
@@ -95,14 +104,14 @@ pub(crate) fn execute(
     } = frame;
     let registers = registers.as_mut_slice();
     let mut next = *place;
-    // Goes on at a handler of the failure, or ends.
+    // Continues at a handler of the failure, or ends the run.
     macro_rules! fail {
         ($code:expr, $expression:expr) => {{
             let failure = Failure {
                 code: FailureCode::from($code),
                 expression: $expression,
             };
-            match flow.take(code, registers, next - 1, failure)? {
+            match flow.handle(code, registers, next - 1, failure)? {
                 Ok(at) => next = at,
                 Err(failure) => {
                     *place = next;
@@ -111,7 +120,7 @@ pub(crate) fn execute(
             }
         }};
     }
-    // Takes one unit of fuel, or ends: no handler takes that.
+    // Takes one unit of fuel, or ends the run. No handler catches this.
     macro_rules! spend {
         () => {
             if let Err(limit) = meter.spend() {
@@ -130,17 +139,17 @@ pub(crate) fn execute(
                 expression,
             } => {
                 let [first, second, ..] = args;
-                match quick(op, first, second, out, constants, registers)? {
-                    Quick::Done => {}
-                    Quick::Failed(failure) => fail!(failure, expression),
-                    Quick::Unknown => match call(op, &args, out, constants, registers)? {
+                match run_inline(op, first, second, out, constants, registers)? {
+                    InlineResult::Done => {}
+                    InlineResult::Failed(failure) => fail!(failure, expression),
+                    InlineResult::Unknown => match call(op, &args, out, constants, registers)? {
                         Ok(()) => {}
                         Err(failure) => fail!(failure, expression),
                     },
                 }
             }
             Instruction::Move { out, from } => {
-                if let Some((out, from)) = apart(registers, constants, out, from)? {
+                if let Some((out, from)) = split_operands(registers, constants, out, from)? {
                     out.set(from);
                 }
             }
@@ -163,7 +172,7 @@ pub(crate) fn execute(
                 let fields = gather(code, fields, registers)?;
                 write(registers, out, Value::Record(fields))?;
             }
-            Instruction::Field { out, of, place } => match apart(registers, constants, out, of)? {
+            Instruction::Field { out, of, place } => match split_operands(registers, constants, out, of)? {
                 Some((out, Value::Record(fields))) => out.set(fields.get(place as usize).ok_or(NO_FIELD)?),
                 Some(_) => return Err(NO_FIELD),
                 None => {
@@ -360,7 +369,7 @@ pub(crate) fn execute(
             } => {
                 let holds = is_true(condition, constants, registers)?;
                 let from = if holds { then } else { otherwise };
-                if let Some((out, from)) = apart(registers, constants, out, from)? {
+                if let Some((out, from)) = split_operands(registers, constants, out, from)? {
                     out.set(from);
                 }
             }
@@ -374,7 +383,7 @@ pub(crate) fn execute(
             } => {
                 let holds = compare(op, first, second, constants, registers)?;
                 let from = if holds { then } else { otherwise };
-                if let Some((out, from)) = apart(registers, constants, out, from)? {
+                if let Some((out, from)) = split_operands(registers, constants, out, from)? {
                     out.set(from);
                 }
             }
@@ -386,7 +395,7 @@ pub(crate) fn execute(
             } => {
                 if !compare(op, first, second, constants, registers)? {
                     *place = next;
-                    return broken(code, clause, registers).map(Stop::Ended);
+                    return break_contract(code, clause, registers).map(Stop::Ended);
                 }
             }
             Instruction::JumpUnlessNull { value, to } => {
@@ -401,7 +410,7 @@ pub(crate) fn execute(
             Instruction::Require { condition, clause } => {
                 if !is_true(condition, constants, registers)? {
                     *place = next;
-                    return broken(code, clause, registers).map(Stop::Ended);
+                    return break_contract(code, clause, registers).map(Stop::Ended);
                 }
             }
             Instruction::LoopLimit {
@@ -430,7 +439,7 @@ pub(crate) fn execute(
                 return Ok(Stop::Call(site));
             }
             Instruction::FailAgain { slot } => {
-                let failure = flow.held(slot)?;
+                let failure = flow.take_failure(slot)?;
                 fail!(failure.code, failure.expression);
             }
             Instruction::EndWithError => flow.is_error = true,
@@ -481,7 +490,7 @@ pub(crate) fn execute(
     Ok(Stop::Ended(Outcome::Returned(outputs)))
 }
 
-/// Passes a point.
+/// Records a point as passed.
 #[inline]
 fn note(registers: &mut [Value], word: Register, bit: u8) -> Result<(), Fault> {
     match registers.get_mut(word.0 as usize) {
@@ -493,20 +502,20 @@ fn note(registers: &mut [Value], word: Register, bit: u8) -> Result<(), Fault> {
     }
 }
 
-/// Passes one of the three points of a loop that had so many rounds.
+/// Records the point of a loop for its number of rounds: none, one or many.
 fn note_class(code: &Code, registers: &mut [Value], first: u32, rounds: i64) -> Result<(), Fault> {
     let path = code.path.as_ref().ok_or(NO_PATH)?;
     let (word, bit) = path.place(first + class_of(rounds));
     note(registers, word, bit)
 }
 
-/// 0 for no round, 1 for one, 2 for many.
+/// Returns the class of a round count: 0 for none, 1 for one, 2 for many.
 #[inline]
 pub(crate) fn class_of(rounds: i64) -> u32 {
     u32::try_from(rounds.clamp(0, 2)).unwrap_or(2)
 }
 
-/// How many rounds of a loop there were.
+/// Reads the round count of a loop.
 #[inline]
 fn rounds(registers: &[Value], count: Register) -> Result<i64, Fault> {
     match registers.get(count.0 as usize) {
@@ -527,7 +536,7 @@ fn read<'a>(operand: Operand, constants: &'a [Value], registers: &'a [Value]) ->
     operand.read(constants, registers).ok_or(NO_REGISTER)
 }
 
-/// Whether a comparison holds.
+/// Evaluates a comparison.
 #[inline]
 fn compare(
     op: Op,
@@ -538,7 +547,7 @@ fn compare(
 ) -> Result<bool, Fault> {
     let left = read(first, constants, registers)?;
     let right = read(second, constants, registers)?;
-    match holds(op, left, right) {
+    match compare_inline(op, left, right) {
         Some(holds) => Ok(holds),
         None => compare_any(op, left, right),
     }
@@ -576,9 +585,9 @@ fn call(
     }
 }
 
-/// Where to write, and what to read; nothing where that is the same register.
+/// Borrows the target and the source of a copy. Returns `None` if both are one register.
 #[inline]
-fn apart<'a>(
+fn split_operands<'a>(
     registers: &'a mut [Value],
     constants: &'a [Value],
     out: Register,
@@ -616,7 +625,7 @@ fn state(loops: &mut [LoopState], slot: LoopSlot) -> Result<&mut LoopState, Faul
     loops.get_mut(slot.0 as usize).ok_or(NO_LOOP)
 }
 
-/// The values of the operands, in one allocation.
+/// Collects the values of the operands in one allocation.
 fn gather(code: &Code, list: OperandList, registers: &[Value]) -> Result<Arc<[Value]>, Fault> {
     let start = list.start as usize;
     let operands = code.operands.get(start..start + list.length as usize);
@@ -626,13 +635,13 @@ fn gather(code: &Code, list: OperandList, registers: &[Value]) -> Result<Arc<[Va
         is_whole &= value.is_some();
         value.map_or(Value::Null, Value::clone)
     });
-    // Not by way of a `Result` for each: the length of that is not known beforehand, which costs a second allocation.
+    // A `Result` per item would hide the length from `collect` and cost a second allocation.
     let values = values.collect();
     if is_whole { Ok(values) } else { Err(NO_REGISTER) }
 }
 
 #[cold]
-fn broken(code: &Code, clause: u32, registers: &[Value]) -> Result<Outcome, Fault> {
+fn break_contract(code: &Code, clause: u32, registers: &[Value]) -> Result<Outcome, Fault> {
     let clause = code.clauses.get(clause as usize).ok_or(NO_CLAUSE)?;
     let mut values = Vec::with_capacity(clause.mentions.len());
     for (mention, operand) in &clause.mentions {

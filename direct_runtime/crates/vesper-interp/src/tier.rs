@@ -1,29 +1,32 @@
-//! When machine code is made of a form of a node, by whom, and how runs go back to the interpreter.
+//! Tiering: decides when a form is compiled to machine code, and when it returns to the interpreter.
 //!
-//! Every form that may become machine code (the plain one of a node and of those it calls, and the pathed one) has a
-//! `Tier`. It counts calls and fuel; at a threshold the form is handed to the one thread of the process that compiles
-//! (`worker`), and what comes back is put into a cell that is set once, so that a call looks at two words of memory and
-//! takes no lock. From then on some calls are run on both sides and timed (`monitor`); code that turns out slower than the
-//! interpreter rests for a while. Most calls of a node without effects need no frame (`frameless`): that way is timed and
-//! rests by itself. A program that is dropped is not kept by any of this.
+//! Each form that can become machine code (plain or pathed, of a node or its callees) has a `Tier` that counts calls
+//! and fuel. At a threshold the form goes to the compiler thread of the process (`worker`). The result is stored in a
+//! cell that is set once, so a call reads two words of memory and takes no lock.
+//!
+//! Afterwards some calls run on both tiers and are timed (`monitor`). Code that is slower than the interpreter rests
+//! for a number of calls. Most calls of a node without effects need no frame (`frameless`); those runs are timed and
+//! rest separately. Tiers hold no reference that keeps a dropped program alive.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use crate::bytecode::{Code, Instruction};
-use crate::frame::Frame;
 use crate::guard::guarded;
-use crate::marks::Marks;
-use crate::meter::Meter;
-use crate::native::Native;
+use crate::observe::marks::Marks;
+use crate::run::frame::Frame;
+use crate::run::meter::Meter;
 use crate::run::{Fault, Outcome, Stop, execute};
-use crate::words::{Express, Scales, Shape};
+use crate::tier::native::Native;
+use crate::tier::words::{Express, Scales, Shape};
 
 mod frameless;
 mod monitor;
+pub mod native;
 mod trial;
 mod variants;
+pub mod words;
 mod worker;
 
 use frameless::Probe;
@@ -32,13 +35,12 @@ use trial::Trial;
 use variants::Variants;
 pub use worker::{after_fork_in_child, after_fork_in_parent, before_fork};
 
-/// Makes machine code. The crate that can is above this one.
+/// Compiles bytecode to machine code. A crate above this one implements it.
 pub trait Compiler: Debug + Send + Sync {
-    /// Machine code of a form, or why there is none.
-    /// With a shape it is of a whole node that may be run without a frame too.
+    /// Compiles a form, or returns why it cannot. With a shape the result can also run without a frame.
     fn compile(&self, code: &Code, shape: Option<Arc<Shape>>) -> Result<Box<dyn Native>, String>;
 
-    /// The way without a frame alone, for inputs whose decimals have these scales; or why there is none.
+    /// Compiles only the frameless function, for inputs whose decimals have these scales.
     fn compile_scaled(
         &self,
         code: &Code,
@@ -50,148 +52,148 @@ pub trait Compiler: Debug + Send + Sync {
     }
 }
 
-/// When machine code is made, for all forms of a program.
+/// The compilation policy for all forms of a program.
 #[derive(Debug)]
 pub struct Tiering {
     pub compiler: Box<dyn Compiler>,
-    /// True where it is made when a program is loaded, by who loads it, and is never left again: for tests.
+    /// True if loading a program compiles it at once and machine code never rests; for tests.
     pub is_eager: bool,
-    /// So many calls make a form hot,
+    /// The number of calls that makes a form hot.
     pub calls: u32,
-    /// or so many units of fuel.
+    /// The units of fuel that make a form hot.
     pub operations: u64,
-    /// How many bytes of machine code the process may hold.
+    /// The maximum bytes of machine code in the process.
     pub max_bytes: usize,
-    /// Nanoseconds since some time.
+    /// Returns nanoseconds since a fixed time.
     pub clock: fn() -> u64,
 }
 
-/// What the process has made so far. Programs that are gone count in the first three.
+/// Compilation counters of the process. The first three include dropped programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
     pub compiled: u64,
     pub refused: u64,
-    /// Nanoseconds of compiling.
+    /// Nanoseconds spent compiling.
     pub nanoseconds: u64,
-    /// Bytes of machine code that are held now.
+    /// Bytes of machine code currently held.
     pub bytes: usize,
 }
 
 static COMPILED: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
-static NANOSECONDS: AtomicU64 = AtomicU64::new(0);
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static COMPILE_NANOSECONDS: AtomicU64 = AtomicU64::new(0);
+static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 pub fn counters() -> Counters {
     Counters {
         compiled: COMPILED.load(Ordering::Relaxed),
         refused: REFUSED.load(Ordering::Relaxed),
-        nanoseconds: NANOSECONDS.load(Ordering::Relaxed),
-        bytes: HELD.load(Ordering::Relaxed),
+        nanoseconds: COMPILE_NANOSECONDS.load(Ordering::Relaxed),
+        bytes: HELD_BYTES.load(Ordering::Relaxed),
     }
 }
 
-/// Where a form is on its way to machine code.
+/// The compilation stage of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Nothing is made of it: nobody said that anything should be.
+    /// The program has no tiering.
     Off,
     Cold,
     Queued,
     Installed,
-    /// It is slower than the interpreter, and is tried again later.
+    /// Slower than the interpreter; retried later.
     Resting,
-    /// There is no machine code of it, and why.
+    /// Not compilable, with the reason.
     Refused(String),
 }
 
-/// What there is to say of a form.
+/// The state of a form, for reports.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub stage: Stage,
-    /// Of machine code.
+    /// Bytes of machine code.
     pub bytes: usize,
-    /// How many guards it has.
+    /// The number of guards in the machine code.
     pub guards: u32,
-    /// How often machine code was entered,
+    /// The number of entries into machine code.
     pub entered: u64,
-    /// and how often it left what it could have done to the interpreter.
+    /// The number of entries that a guard ended early.
     pub exits: u64,
-    /// How many of those runs were without a frame, and gave outputs.
+    /// The number of frameless runs that produced outputs.
     pub expressed: u64,
-    /// How many functions there are besides for inputs of known scales.
+    /// The number of additional functions for known scales.
     pub variants: usize,
-    /// How often it was put to rest.
+    /// The number of rests.
     pub rests: u32,
 }
 
-/// Machine code, and its share of what the process holds.
+/// Machine code and the bytes it accounts for.
 #[derive(Debug)]
-struct Made {
+struct InstalledCode {
     native: Arc<dyn Native>,
     bytes: usize,
-    /// The same without a frame, timed; nothing where it has no such way.
+    /// The timed frameless function, if there is one.
     probe: Option<Probe>,
 }
 
-impl Drop for Made {
+impl Drop for InstalledCode {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.bytes, Ordering::Relaxed);
+        HELD_BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-/// A form of a node that machine code may be made of.
+/// A form that can be compiled to machine code.
 pub(crate) trait Hot: Send + Sync {
-    /// Makes machine code of it, and installs that.
+    /// Compiles the form and installs the result.
     fn make(&self);
 }
 
-/// For a code that nothing more is asked about.
+/// The call count of a form that is not sampled.
 const NEVER: u32 = u32::MAX;
-/// Code that found no room is tried again after so many calls.
-const UNTIL_ROOM: u32 = 10_000;
-const NO_ROOM: &str = "the process holds as much machine code as it may (max_code_mb)";
+/// Calls until a form refused for lack of memory is retried.
+const FULL_RETRY_CALLS: u32 = 10_000;
+const CODE_LIMIT_HIT: &str = "the process holds as much machine code as it may (max_code_mb)";
 
-/// How one form of a node is run.
+/// The tier state of one form of a node.
 #[derive(Debug)]
 pub(crate) struct Tier {
     tiering: Option<Arc<Tiering>>,
-    made: OnceLock<Made>,
-    /// True while calls enter what was made.
+    made: OnceLock<InstalledCode>,
+    /// True while calls enter the machine code.
     enters: AtomicBool,
-    /// So many calls until somebody looks. Threads that count at once may lose one: it is no promise.
+    /// Calls until the next sample. Concurrent threads may lose a count, which is harmless.
     left: AtomicU32,
     operations: AtomicU64,
     entered: AtomicU64,
     exits: AtomicU64,
-    /// How often a run without a frame gave outputs.
+    /// The number of frameless runs that produced outputs.
     expressed: AtomicU64,
-    /// Grows where a run without a frame gave up, and shrinks where it did not. Above a bound that way rests, and this
-    /// says for how many calls.
+    /// Rises when a frameless run gives up and falls when it succeeds. Above a bound, the number of calls that
+    /// frameless runs rest.
     misses: AtomicU32,
-    /// The way without a frame for inputs of which more is known.
+    /// Frameless functions for inputs of known scales.
     variants: Variants,
-    /// Only for who looks, which few calls do.
+    /// Read only by sampled calls.
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     stage: Stage,
-    /// Of runs with a frame, and of runs without: each way rests by itself.
+    /// The monitors of framed and frameless runs, which rest separately.
     framed: Monitor,
     frameless: Monitor,
     rests: u32,
 }
 
-/// What is done with a call at which somebody looks.
-enum Look {
-    /// Nothing besides.
-    Go,
-    /// It is run on both sides, one after the other.
+/// How a sampled call is run.
+enum Sample {
+    /// Like any other call.
+    Skip,
+    /// On both tiers, one after the other.
     Both,
-    /// The interpreter runs what took machine code so many nanoseconds without a frame.
-    Beside(u64),
+    /// On the interpreter, to compare with this many nanoseconds of a frameless run.
+    Interpreter(u64),
 }
 
 impl Tier {
@@ -237,20 +239,20 @@ impl Tier {
         }
     }
 
-    /// Held for a few instructions. Nobody waits for it longer: a process that was forked by a thread while another held
-    /// this has it locked for ever, and then this form stays as it is.
+    /// Locks the state for a few instructions, or returns `None`. A process forked while another thread held the lock
+    /// finds it locked forever; the form then keeps its stage.
     fn state(&self) -> Option<MutexGuard<'_, State>> {
-        worker::soon(&self.state)
+        worker::lock_soon(&self.state)
     }
 
-    /// Makes machine code at once where it is wanted when a program is loaded.
-    pub(crate) fn loaded(&self, code: &Code, shape: impl FnOnce() -> Option<Arc<Shape>>) {
+    /// Compiles the form at load time if the tiering is eager.
+    pub(crate) fn compile_if_eager(&self, code: &Code, shape: impl FnOnce() -> Option<Arc<Shape>>) {
         if self.tiering.as_ref().is_some_and(|tiering| tiering.is_eager) {
             self.make(code, shape());
         }
     }
 
-    /// Runs the code from where its frame is; `of` has this tier.
+    /// Runs the code from the current instruction of its frame; `of` owns this tier.
     #[inline]
     pub(crate) fn run<H: Hot + 'static>(
         &self,
@@ -265,7 +267,7 @@ impl Tier {
         };
         let left = self.left.load(Ordering::Relaxed);
         if left == 0 {
-            return self.looked(tiering, of, code, frame, marks, meter);
+            return self.run_sampled(tiering, of, code, frame, marks, meter);
         }
         if self.enters.load(Ordering::Acquire)
             && let Some(made) = self.made.get()
@@ -274,7 +276,7 @@ impl Tier {
             self.enter(made, code, frame, meter)?;
             return execute(code, frame, marks, meter);
         }
-        // While it is compiled nobody counts: the count that comes with the code would be written over.
+        // No counting while the form is queued: the compiler thread sets the next count.
         if left != NEVER {
             self.left.store(left - 1, Ordering::Relaxed);
         }
@@ -282,16 +284,22 @@ impl Tier {
         let stop = execute(code, frame, marks, meter);
         let spent = meter.spent() - before;
         if spent > 0 {
-            self.spent(tiering, of, spent);
+            self.count_fuel(tiering, of, spent);
         }
         stop
     }
 
     #[inline]
-    fn enter(&self, made: &Made, code: &Code, frame: &mut Frame, meter: &mut Meter) -> Result<(), Fault> {
+    fn enter(
+        &self,
+        made: &InstalledCode,
+        code: &Code,
+        frame: &mut Frame,
+        meter: &mut Meter,
+    ) -> Result<(), Fault> {
         made.native.enter(frame, meter)?;
         count(&self.entered);
-        // Requests and calls are the interpreter's own; whatever else is left over was a guard.
+        // Requests and calls always belong to the interpreter; any other stop is a guard.
         if let Some(instruction) = code.instructions.get(frame.next)
             && !matches!(
                 instruction,
@@ -303,8 +311,8 @@ impl Tier {
         Ok(())
     }
 
-    /// Counts the units that a run on the interpreter spent; a few long ones make a form hot as well as many calls.
-    fn spent<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>, units: u64) {
+    /// Counts the fuel of an interpreted run. A few long runs make a form hot, as many calls do.
+    fn count_fuel<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>, units: u64) {
         let before = self.operations.load(Ordering::Relaxed);
         if before >= tiering.operations {
             return;
@@ -325,14 +333,14 @@ impl Tier {
             state.stage = Stage::Queued;
             self.left.store(NEVER, Ordering::Relaxed);
         } else {
-            // No thread was to be had. Another call tries again.
+            // No thread could be started. A later call retries.
             self.left.store(tiering.calls.max(1), Ordering::Relaxed);
         }
     }
 
-    /// Runs the code, and does what was to be done at this call.
+    /// Runs a sampled call.
     #[cold]
-    fn looked<H: Hot + 'static>(
+    fn run_sampled<H: Hot + 'static>(
         &self,
         tiering: &Tiering,
         of: &Arc<H>,
@@ -341,15 +349,15 @@ impl Tier {
         marks: &mut Marks,
         meter: &mut Meter,
     ) -> Result<Stop, Fault> {
-        let look = self.look(tiering, of);
+        let sample = self.choose_sample(tiering, of);
         let made = self.made.get().filter(|_| self.enters.load(Ordering::Acquire));
-        match (look, made) {
-            // The middle of a run says nothing about the whole of one.
-            (Look::Both, Some(made)) if frame.next == 0 => {
+        match (sample, made) {
+            // Only a complete run is comparable.
+            (Sample::Both, Some(made)) if frame.next == 0 => {
                 self.run_both(tiering, made, code, frame, marks, meter)
             }
-            (Look::Beside(machine), _) if frame.next == 0 => {
-                self.run_beside(tiering, machine, code, frame, marks, meter)
+            (Sample::Interpreter(machine), _) if frame.next == 0 => {
+                self.run_interpreter_sample(tiering, machine, code, frame, marks, meter)
             }
             (_, Some(made)) => {
                 self.enter(made, code, frame, meter)?;
@@ -359,12 +367,12 @@ impl Tier {
         }
     }
 
-    /// Runs machine code, and then the interpreter on a copy: what other inputs take says nothing about these. A run that
-    /// stops before its end, or does not return, is not repeated: nothing is asked for twice.
+    /// Runs machine code, then the interpreter on a copy of the same inputs. A run that stops for a request or does
+    /// not return is not repeated.
     fn run_both(
         &self,
         tiering: &Tiering,
-        made: &Made,
+        made: &InstalledCode,
         code: &Code,
         frame: &mut Frame,
         marks: &mut Marks,
@@ -384,9 +392,9 @@ impl Tier {
         Ok(stop)
     }
 
-    /// Runs on the interpreter what took machine code so long without a frame; where that takes much longer, it is left,
-    /// and machine code does it once more.
-    fn run_beside(
+    /// Runs the interpreter on inputs that a frameless run has timed. If it takes much longer, it is aborted and
+    /// machine code runs instead.
+    fn run_interpreter_sample(
         &self,
         tiering: &Tiering,
         machine: u64,
@@ -395,14 +403,14 @@ impl Tier {
         marks: &mut Marks,
         meter: &mut Meter,
     ) -> Result<Stop, Fault> {
-        // What the copy takes is not the run's time.
-        meter.wait();
+        // The time of the copy does not count.
+        meter.stop_clock();
         let trial = Trial::of(tiering, machine, code, frame.clone(), meter)?;
-        meter.go();
+        meter.start_clock();
         if let Some(interpreter) = trial.took {
             self.judge_frameless(machine, interpreter);
         }
-        // Whoever was stopped may have been stopped by the end of the trial.
+        // A hit limit may be that of the trial, so the run is repeated.
         if !matches!(trial.stop, Stop::Ended(Outcome::LimitHit(_))) {
             (*frame, *meter) = (trial.frame, trial.meter);
             return Ok(trial.stop);
@@ -413,40 +421,40 @@ impl Tier {
         execute(code, frame, marks, meter)
     }
 
-    /// Does what was to be done at this call.
-    fn look<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>) -> Look {
+    /// Chooses how to run a sampled call and sets the next sample.
+    fn choose_sample<H: Hot + 'static>(&self, tiering: &Tiering, of: &Arc<H>) -> Sample {
         self.left.store(NEVER, Ordering::Relaxed);
         let probed = self.made.get().and_then(|made| made.probe.as_ref()?.take());
         let Some(mut state) = self.state() else {
-            return Look::Go;
+            return Sample::Skip;
         };
         match state.stage {
-            Stage::Refused(ref why) if why != NO_ROOM => Look::Go,
-            // There may be room by now.
+            Stage::Refused(ref why) if why != CODE_LIMIT_HIT => Sample::Skip,
+            // Memory may be free by now.
             Stage::Cold | Stage::Refused(_) => {
                 self.queue(tiering, of, &mut state);
-                Look::Go
+                Sample::Skip
             }
             Stage::Resting => {
                 state.stage = Stage::Installed;
                 state.framed = Monitor::new();
-                self.left.store(state.framed.every(), Ordering::Relaxed);
+                self.left.store(state.framed.interval(), Ordering::Relaxed);
                 self.enters.store(true, Ordering::Release);
-                Look::Go
+                Sample::Skip
             }
             Stage::Installed if !tiering.is_eager => {
-                let (every, look) = match probed {
-                    Some(took) => (state.frameless.every(), Look::Beside(took)),
-                    None => (state.framed.every(), Look::Both),
+                let (every, sample) = match probed {
+                    Some(took) => (state.frameless.interval(), Sample::Interpreter(took)),
+                    None => (state.framed.interval(), Sample::Both),
                 };
                 self.left.store(every, Ordering::Relaxed);
-                look
+                sample
             }
-            Stage::Installed | Stage::Queued | Stage::Off => Look::Go,
+            Stage::Installed | Stage::Queued | Stage::Off => Sample::Skip,
         }
     }
 
-    /// Told how long either side took for the same inputs, machine code with a frame.
+    /// Compares the times of a framed run on both tiers.
     fn judge_framed(&self, machine: u64, interpreter: u64) {
         let Some(mut state) = self.state() else {
             return;
@@ -454,19 +462,20 @@ impl Tier {
         if state.stage == Stage::Installed && state.framed.record(machine, interpreter) == Verdict::Slower {
             self.enters.store(false, Ordering::Release);
             state.stage = Stage::Resting;
-            self.left.store(monitor::rest(state.rests), Ordering::Relaxed);
+            self.left
+                .store(monitor::rest_calls(state.rests), Ordering::Relaxed);
             state.rests = state.rests.saturating_add(1);
         }
     }
 
-    /// Makes machine code of the form that has this tier.
+    /// Compiles the form of this tier.
     pub(crate) fn make(&self, code: &Code, shape: Option<Arc<Shape>>) {
         let Some(tiering) = &self.tiering else {
             return;
         };
         let begun = (tiering.clock)();
-        let made = compiled(tiering, code, shape);
-        NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
+        let made = compile_form(tiering, code, shape);
+        COMPILE_NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
         let Some(mut state) = self.state() else {
             return;
         };
@@ -476,18 +485,22 @@ impl Tier {
                 let every = if tiering.is_eager {
                     NEVER
                 } else {
-                    state.framed.every()
+                    state.framed.interval()
                 };
-                // First: who finds the code counts.
+                // INVARIANT: set before the code, because calls that find the code count down.
                 self.left.store(every, Ordering::Relaxed);
-                // Only who queued it makes it, and that happens once.
+                // The cell is empty: only the queued form is compiled, and only once.
                 let _ = self.made.set(made);
                 state.stage = Stage::Installed;
                 self.enters.store(true, Ordering::Release);
             }
             Err(why) => {
                 REFUSED.fetch_add(1, Ordering::Relaxed);
-                let left = if why == NO_ROOM { UNTIL_ROOM } else { NEVER };
+                let left = if why == CODE_LIMIT_HIT {
+                    FULL_RETRY_CALLS
+                } else {
+                    NEVER
+                };
                 state.stage = Stage::Refused(why);
                 self.left.store(left, Ordering::Relaxed);
             }
@@ -495,25 +508,27 @@ impl Tier {
     }
 }
 
-fn compiled(tiering: &Tiering, code: &Code, shape: Option<Arc<Shape>>) -> Result<Made, String> {
-    if HELD.load(Ordering::Relaxed) >= tiering.max_bytes {
-        return Err(NO_ROOM.to_owned());
+fn compile_form(tiering: &Tiering, code: &Code, shape: Option<Arc<Shape>>) -> Result<InstalledCode, String> {
+    if HELD_BYTES.load(Ordering::Relaxed) >= tiering.max_bytes {
+        return Err(CODE_LIMIT_HIT.to_owned());
     }
     let native = guarded(|| tiering.compiler.compile(code, shape))
         .map_err(|message| format!("a fault of the compiler: {message}"))??;
     let bytes = native.size();
-    // From here on it is counted, and given back when it is dropped.
-    let held = HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    // Counted from here on; dropping the code returns the bytes.
+    let held = HELD_BYTES
+        .fetch_add(bytes, Ordering::Relaxed)
+        .saturating_add(bytes);
     let native: Arc<dyn Native> = Arc::from(native);
     let probe = Probe::of(&native, tiering);
-    let made = Made { native, bytes, probe };
+    let made = InstalledCode { native, bytes, probe };
     if held > tiering.max_bytes {
-        return Err(NO_ROOM.to_owned());
+        return Err(CODE_LIMIT_HIT.to_owned());
     }
     Ok(made)
 }
 
-/// Not one atomic step: what is counted here is shown to people, and a thread more may lose one.
+/// Increments a reporting counter without an atomic update. Concurrent threads may lose a count.
 #[inline]
 fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What the kinds of `for` mean that sort, choose, group and fold: results, the first failure, and the marks.
+//! The meaning of the kinds of `for` that sort, choose, group and fold: results, first failure and marks.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -17,7 +17,7 @@ mod values;
 
 use serde_json::{Value as Json, json};
 use support::{load, run};
-use tree::{call, each, filtered, input, integer, local, order, returning, sorted};
+use tree::{call, each, each_where, input, integer, local, order, returning, sort_by};
 use values::{decimals, integers, map_of, outcome, set_of, texts};
 use vesper_ir::{Member, Value};
 
@@ -56,19 +56,19 @@ fn items_are_sorted_by_keys_and_stay_in_their_order() {
     let ty = json!({"array": "string"});
     let items = ["bb", "a", "cc", "", "d"];
     assert_eq!(
-        of_texts(ty.clone(), sorted(order("ascending"), length()), &items),
+        of_texts(ty.clone(), sort_by(order("ascending"), length()), &items),
         r#"["","a","d","bb","cc"]"#
     );
     assert_eq!(
-        of_texts(ty.clone(), sorted(order("descending"), length()), &items),
+        of_texts(ty.clone(), sort_by(order("descending"), length()), &items),
         r#"["bb","cc","a","d",""]"#,
         "stable: not the ascending order turned round"
     );
-    assert_eq!(of_texts(ty, sorted(order("ascending"), length()), &[]), "[]");
-    // The key is computed for every item before anything is sorted, the order before the first.
+    assert_eq!(of_texts(ty, sort_by(order("ascending"), length()), &[]), "[]");
+    // Every key is computed before sorting, and the order before the first key.
     let ty = json!({"array": "integer"});
     assert_eq!(
-        of_integers(ty.clone(), sorted(order("ascending"), next()), &[3, i64::MAX, 1]),
+        of_integers(ty.clone(), sort_by(order("ascending"), next()), &[3, i64::MAX, 1]),
         "failed integer_overflow at 4"
     );
     let chosen = json!({"if": {
@@ -76,17 +76,17 @@ fn items_are_sorted_by_keys_and_stay_in_their_order() {
         "then": order("ascending"), "else": order("descending"),
     }});
     assert_eq!(
-        of_integers(ty.clone(), sorted(chosen, next()), &[i64::MAX]),
+        of_integers(ty.clone(), sort_by(chosen, next()), &[i64::MAX]),
         "failed division_by_zero at 3"
     );
     let descends = json!({"if": {
         "condition": call("integer.greater", &[integer(1), integer(0)]),
         "then": order("descending"), "else": order("ascending"),
     }});
-    assert_eq!(of_integers(ty, sorted(descends, next()), &[1, 3, 2]), "[3,2,1]");
-    // Decimals are equal by number, booleans and enums have an order too.
+    assert_eq!(of_integers(ty, sort_by(descends, next()), &[1, 3, 2]), "[3,2,1]");
+    // Decimals are equal by value; booleans and enums are ordered too.
     let xs = json!({"array": "decimal"});
-    let own = sorted(order("ascending"), local(0));
+    let own = sort_by(order("ascending"), local(0));
     assert_eq!(
         outcome(&xs, &xs, &own, decimals(&["1.00", "2", "1.0", "-1"])),
         "[-1,1.00,1.0,2]"
@@ -94,7 +94,7 @@ fn items_are_sorted_by_keys_and_stay_in_their_order() {
     assert_eq!(
         of_integers(
             json!({"array": "integer"}),
-            sorted(order("descending"), is_positive()),
+            sort_by(order("descending"), is_positive()),
             &[-1, 1, -2, 2]
         ),
         "[1,2,-1,-2]"
@@ -118,7 +118,7 @@ fn of_items_with_equal_keys_the_first_stays() {
         of_integers(ty.clone(), each("distinct_by", next()), &[1, 1, i64::MAX]),
         "failed integer_overflow at 3"
     );
-    // Any type is a key here: records, by their own equality.
+    // Any type can be a key: records compare by equality.
     let key = json!({"record": {"fields": [
         {"name": "sign", "value": call("integer.sign", &[local(0)])},
         {"name": "none", "value": {"literal": {"type": {"optional": "string"}, "value": null}}},
@@ -151,7 +151,7 @@ fn the_item_with_the_least_or_greatest_key() {
     assert_eq!(
         of_integers(
             some.clone(),
-            filtered("max_by", is_positive(), local(0)),
+            each_where("max_by", is_positive(), local(0)),
             &[-1, -2]
         ),
         "null"
@@ -160,7 +160,7 @@ fn the_item_with_the_least_or_greatest_key() {
         of_integers(some, each("max_by", next()), &[1, i64::MAX]),
         "failed integer_overflow at 3"
     );
-    // An optional of what is optional already is one optional, and a null item may be the least one.
+    // An optional of an optional is one optional, and a null item may be the minimum.
     let xs = json!({"array": {"optional": "integer"}});
     let is_null = json!({"call": {"op": "optional.is_null", "args": [local(0)], "of": ["integer"]}});
     let items = Value::Array([Value::Integer(1), Value::Null].into());
@@ -174,7 +174,7 @@ fn the_item_with_the_least_or_greatest_key() {
     };
     assert_eq!(chosen("max_by"), "null");
     assert_eq!(chosen("min_by"), "1");
-    // The key of the best item so far is kept apart from it, in loops inside loops too.
+    // The best key is stored apart from its item, in nested loops too.
     let inner = json!({"for": {"kind": "max_by", "locals": [1], "over": input("xs"), "value": local(1)}});
     let least = json!({"call": {"op": "optional.unwrap", "args": [inner], "of": ["integer"]}});
     let outer = each("min_by", call("integer.subtract", &[least, local(0)]));
@@ -215,7 +215,7 @@ fn averages_are_exact() {
     assert_eq!(of(&[1, 1, 2]), "1.333333333333333333333333333333333");
     assert_eq!(of(&[]), "failed empty_collection at 2");
     assert_eq!(
-        of_integers(ty.clone(), filtered("avg", is_positive(), local(0)), &[-1]),
+        of_integers(ty.clone(), each_where("avg", is_positive(), local(0)), &[-1]),
         "failed empty_collection at 5"
     );
     let xs = json!({"array": "decimal"});
@@ -228,7 +228,7 @@ fn averages_are_exact() {
         "every partial sum is within the limits"
     );
     assert_eq!(of(&[]), "failed empty_collection at 2");
-    // All values are computed before any are added.
+    // All values are computed before the sum.
     let one = call("decimal.divide", &[local(0), local(0)]);
     let sum = call("decimal.multiply", &[local(0), one]);
     assert_eq!(
@@ -262,7 +262,7 @@ fn items_are_grouped_counted_and_found_by_keys() {
         "failed duplicate_key at 3"
     );
     assert_eq!(of_texts(index, each("index_by", length()), &[]), "{}");
-    // The first failure counts, whatever it is.
+    // The first failure is reported, whatever its kind.
     let by_next = json!({"map": ["integer", "integer"]});
     assert_eq!(
         of_integers(by_next.clone(), each("index_by", next()), &[1, 1, i64::MAX]),
@@ -281,7 +281,7 @@ fn items_are_grouped_counted_and_found_by_keys() {
 
 #[test]
 fn groups_of_one_loop_are_not_those_of_the_next() {
-    // For each x, how many of the items up to it there are by sign.
+    // For each x, the number of items up to it by sign.
     let inner = json!({"for": {
         "kind": "group_by", "locals": [1], "over": input("xs"),
         "where": call("integer.less_or_equal", &[local(1), local(0)]),
@@ -304,7 +304,7 @@ fn a_condition_takes_or_drops_the_first_items() {
     assert_eq!(of("drop_while", is_positive(), &[1, 2, -1, 3]), "[-1,3]");
     assert_eq!(of("drop_while", is_positive(), &[]), "[]");
     assert_eq!(of("drop_while", is_positive(), &[1, 2]), "[]");
-    // Neither looks further than it must.
+    // Both stop as early as they can.
     assert_eq!(of("take_while", next_is_positive(), &[1, -5, i64::MAX]), "[1]");
     assert_eq!(
         of("drop_while", next_is_positive(), &[1, -5, i64::MAX]),
@@ -318,12 +318,12 @@ fn a_condition_takes_or_drops_the_first_items() {
         of("drop_while", next_is_positive(), &[1, i64::MAX]),
         "failed integer_overflow at 3"
     );
-    // Items that are filtered out decide nothing.
+    // Filtered items decide nothing.
     let small = call("integer.less", &[local(0), integer(10)]);
     assert_eq!(
         of_integers(
             ty.clone(),
-            filtered("take_while", small.clone(), is_positive()),
+            each_where("take_while", small.clone(), is_positive()),
             &[1, 20, 2, -1, 3]
         ),
         "[1,2]"
@@ -331,12 +331,12 @@ fn a_condition_takes_or_drops_the_first_items() {
     assert_eq!(
         of_integers(
             ty.clone(),
-            filtered("drop_while", small, is_positive()),
+            each_where("drop_while", small, is_positive()),
             &[1, 20, -1, 30, 3]
         ),
         "[-1,3]"
     );
-    // Each time it starts, a loop inside another drops anew.
+    // An inner loop drops items again each time it starts.
     let inner = json!({"for": {
         "kind": "drop_while", "locals": [1], "over": input("xs"), "value": call("integer.less", &[local(1), local(0)]),
     }});
@@ -361,7 +361,7 @@ fn a_fold_goes_on_with_what_it_has() {
         of_integers(ty.clone(), digits, &[i64::MAX, 1]),
         "failed integer_overflow at 4"
     );
-    // The value may be what there is, or the item, and both may stand in conditions.
+    // The value may be the accumulator or the item, and conditions may use both.
     assert_eq!(of_integers(ty.clone(), fold(integer(7), local(1)), &[1, 2]), "7");
     assert_eq!(of_integers(ty.clone(), fold(integer(7), local(0)), &[1, 2]), "2");
     let largest = json!({"if": {
@@ -377,10 +377,10 @@ fn a_fold_goes_on_with_what_it_has() {
     );
     assert_eq!(of_integers(json!("boolean"), all.clone(), &[1, 2]), "true");
     assert_eq!(of_integers(json!("boolean"), all.clone(), &[1, -2, 3]), "false");
-    // As the right operand of `and`, which computes into the same place.
+    // As the right operand of `and`, which computes to the same register.
     let both = json!({"and": [{"literal": {"type": "boolean", "value": true}}, all]});
     assert_eq!(of_integers(json!("boolean"), both, &[-1, 2]), "false");
-    // `with` is evaluated once, after `over` and before the first item, also where there is none.
+    // `with` is evaluated once, after `over` and before the first item, even without items.
     let by_zero = call("integer.quot", &[integer(1), integer(0)]);
     assert_eq!(
         of_integers(ty.clone(), fold(by_zero, next()), &[]),
@@ -393,7 +393,7 @@ fn a_fold_goes_on_with_what_it_has() {
     );
     let inner = json!({"for": {"kind": "fold", "locals": [2, 3], "over": input("xs"), "with": local(1), "value": double}});
     assert_eq!(of_integers(ty, fold(integer(1), inner), &[1, 0]), "26");
-    // What is built is a value like any other.
+    // A collection that a loop builds is a value like any other.
     let appended = json!({"call": {"op": "array.append", "args": [local(1), local(0)], "of": ["integer"]}});
     let nothing = json!({"array": {"items": [], "of": "integer"}});
     assert_eq!(
@@ -420,7 +420,7 @@ fn folds_go_over_maps_with_two_or_three_locals() {
 #[test]
 fn sets_and_maps_have_their_members_and_keys_as_items() {
     let out = json!({"array": "string"});
-    let by_length = sorted(order("descending"), length());
+    let by_length = sort_by(order("descending"), length());
     assert_eq!(
         outcome(
             &json!({"set": "string"}),
@@ -467,10 +467,10 @@ fn only_the_filter_is_marked_and_each_time() {
     };
     let small = call("integer.less", &[local(0), integer(10)]);
     let array = json!({"array": "integer"});
-    // xs, x, 10, x < 10, then the value: after the first item that is kept its filter is still asked, its value not.
+    // xs, x, 10, x < 10, then the value: after the first kept item the filter is still evaluated, the value is not.
     assert_eq!(
         marks(
-            filtered("drop_while", small.clone(), is_positive()),
+            each_where("drop_while", small.clone(), is_positive()),
             array.clone(),
             &[1, -1, 20, 5]
         ),
@@ -478,13 +478,13 @@ fn only_the_filter_is_marked_and_each_time() {
     );
     assert_eq!(
         marks(
-            filtered("take_while", small.clone(), is_positive()),
+            each_where("take_while", small.clone(), is_positive()),
             array,
             &[1, -1, 20]
         ),
         ["3:true", "3:true"]
     );
-    // xs, 0, x, 10, x < 10, …: what `fold` starts with stands before its filter.
+    // xs, 0, x, 10, x < 10, …: `with` of `fold` comes before its filter.
     let mut total = fold(integer(0), call("integer.add", &[local(1), local(0)]));
     total["for"]["where"] = small;
     assert_eq!(marks(total, json!("integer"), &[1, 20]), ["4:true", "4:false"]);

@@ -1,4 +1,4 @@
-//! Nodes that call nodes: what they ask for, how they end, which ones they are, and the time they share.
+//! Nodes that call nodes: requests, outcomes, linking and the shared start time.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -18,10 +18,10 @@ mod support;
 #[path = "support/tree.rs"]
 mod tree;
 
-use executions::{blocked, done, failure, node, start, value};
-use flow::{asks, built, gives, handled, raises, returns};
+use executions::{expect_outcome, expect_request, failure, node, start, value};
+use flow::{build, gives, raises, request_step, returns, with_handlers};
 use serde_json::{Value as Json, json};
-use support::{completed, document, load};
+use support::{complete, document, load};
 use tree::{call, input, integer, local};
 use vesper_interp::{Advanced, Completion, Program};
 use vesper_ir::Value;
@@ -34,7 +34,8 @@ fn errors() -> Json {
     json!([{"name": "error_code", "type": codes()}, {"name": "message", "type": "string"}])
 }
 
-/// Asks, then doubles: raises where `x` is over 100, breaks its precondition where it is negative.
+/// Makes a request and doubles the result. Raises an error if `x` exceeds 100; breaks its precondition if `x` is
+/// negative.
 fn callee() -> Json {
     node(
         "double_v1",
@@ -43,7 +44,7 @@ fn callee() -> Json {
                 "name": "b",
                 "arms": [{"when": call("integer.greater", &[input("x"), integer(100)]), "body": [raises(&codes(), "too_big")]}],
             }},
-            asks("factor"),
+            request_step("factor"),
             returns(call("integer.multiply", &[input("x"), json!({"step": "factor"})])),
         ]),
         json!({
@@ -55,11 +56,11 @@ fn callee() -> Json {
     )
 }
 
-/// What a caller says of a node.
+/// The entry of a callee in its caller's document.
 fn entry(node: &Json) -> Json {
-    let node = completed(node);
+    let node = complete(node);
     let hash = Program::load(&document(&node)).map_or_else(
-        // One that calls others cannot be loaded alone.
+        // A node with callees cannot be loaded alone.
         |_| vesper_ir::load(&document(&node)).unwrap().semantic_hash,
         |program| program.node().semantic_hash.clone(),
     );
@@ -92,7 +93,7 @@ fn caller(handlers: Json, errors: Json) -> (Json, Vec<u8>) {
     let node = node(
         "caller_v1",
         json!([
-            handled(&calls("pay", &called, x_as_x()), handlers),
+            with_handlers(&calls("pay", &called, x_as_x()), handlers),
             returns(call("integer.add", &[result_of("pay"), integer(1)])),
         ]),
         json!({"calls": [entry(&called)], "outputs": {"success": [{"name": "result", "type": "integer"}], "error": errors}}),
@@ -100,31 +101,31 @@ fn caller(handlers: Json, errors: Json) -> (Json, Vec<u8>) {
     (node, document(&called))
 }
 
-fn loaded(handlers: Json, errors: Json) -> Program {
+fn load_caller(handlers: Json, errors: Json) -> Program {
     let (node, called) = caller(handlers, errors);
     Program::load_with(&document(&node), &[&called]).unwrap()
 }
 
 #[test]
 fn a_called_node_asks_through_its_caller() {
-    let program = loaded(json!([]), json!([]));
+    let program = load_caller(json!([]), json!([]));
     assert!(program.asks());
     assert_eq!(program.nodes().len(), 2);
     let mut execution = start(&program, 5);
-    let request = blocked(execution.advance(None));
+    let request = expect_request(execution.advance(None));
     assert_eq!(
         (&*request.node, &*request.step, request.path.as_str()),
         ("double_v1", "factor", "pay/factor")
     );
-    let (outcome, marks) = done(&program, execution.advance(value(0, 4)));
+    let (outcome, marks) = expect_outcome(&program, execution.advance(value(0, 4)));
     assert_eq!(outcome, "returned result=21");
     assert_eq!(marks, ["1:(result=20)"], "those of the called node are its own");
 }
 
 #[test]
 fn what_a_called_node_ends_with_is_a_failure_of_the_call() {
-    let plain = loaded(json!([]), json!([]));
-    let first = |program: &Program, x: i64| done(program, start(program, x).advance(None)).0;
+    let plain = load_caller(json!([]), json!([]));
+    let first = |program: &Program, x: i64| expect_outcome(program, start(program, x).advance(None)).0;
     assert_eq!(first(&plain, 101), "failed too_big at 1");
     assert_eq!(
         first(&plain, 3),
@@ -134,14 +135,14 @@ fn what_a_called_node_ends_with_is_a_failure_of_the_call() {
     assert_eq!(first(&plain, -1), "failed contract_broken at 1");
     let fails = |program: &Program, code: &str| {
         let mut execution = start(program, 5);
-        blocked(execution.advance(None));
-        done(program, execution.advance(failure(0, code))).0
+        expect_request(execution.advance(None));
+        expect_outcome(program, execution.advance(failure(0, code))).0
     };
     assert_eq!(fails(&plain, "timeout"), "failed timeout at 1");
-    // There the failure becomes a declared error, and that is a failure again.
+    // The callee converts the failure to a declared error, which fails in the caller again.
     assert_eq!(fails(&plain, "http_402"), "failed http_402 at 1");
     let ten = json!({"record": {"fields": [{"name": "result", "value": integer(10)}]}});
-    let taken = loaded(
+    let taken = load_caller(
         json!([
             gives("too_big", ten.clone()),
             gives("contract_broken", ten.clone()),
@@ -153,15 +154,15 @@ fn what_a_called_node_ends_with_is_a_failure_of_the_call() {
     assert_eq!(first(&taken, -1), "returned result=11");
     assert_eq!(fails(&taken, "http_402"), "returned result=11");
     assert_eq!(fails(&taken, "timeout"), "failed timeout at 1");
-    let declares = loaded(json!([]), errors());
+    let declares = load_caller(json!([]), errors());
     assert_eq!(
         first(&declares, 101),
         "error error_code=too_big message=\"too_big\""
     );
     let mut execution = start(&plain, 5);
-    blocked(execution.advance(None));
+    expect_request(execution.advance(None));
     let denied = execution.advance(Some((0, Completion::Denied("a.b.c".into()))));
-    assert_eq!(done(&plain, denied).0, "denied a.b.c");
+    assert_eq!(expect_outcome(&plain, denied).0, "denied a.b.c");
 }
 
 #[test]
@@ -200,7 +201,7 @@ fn calls_nest_and_repeat() {
     }
     assert_eq!(paths, ["a/one[0]/factor", "a/one[1]/factor", "b/factor"]);
     // 1 + 10 + 12 = 23, doubled.
-    assert_eq!(done(&program, advanced).0, "returned result=46");
+    assert_eq!(expect_outcome(&program, advanced).0, "returned result=46");
 }
 
 #[test]
@@ -258,7 +259,7 @@ fn called_nodes_are_the_ones_that_were_checked() {
 
 #[test]
 fn nodes_do_not_call_themselves() {
-    // The hash of such a node cannot be known, so that a cycle is refused before any hash is looked at.
+    // The hash of a recursive node cannot be known, so a cycle is rejected before hashes are compared.
     let entry = |id: &str| {
         json!({
             "node": id, "hash": "0".repeat(64), "inputs": [{"name": "x", "type": "integer", "optional": false}],
@@ -297,7 +298,7 @@ fn calls_go_32_deep() {
         "returned result=4"
     );
     assert!(refusal(&nodes[32], &others[..32]).contains("more than 32 deep"));
-    // A deep one that is reached by a shorter way first.
+    // A deep node that a shorter path reaches first.
     let both = node(
         "both_v1",
         json!([
@@ -340,7 +341,7 @@ fn now_is_the_start_in_the_node_and_in_those_it_calls() {
     }
     let wrong = node("w_v1", json!([returns(json!({"now": "integer"}))]), json!({}));
     assert!(refusal(&wrong, &[]).contains("`now` is a timestamp, not integer"));
-    let early = built(&json!({
+    let early = build(&json!({
         "node_id": "w_v1", "inputs": [{"name": "x", "type": "integer"}], "body": [returns(integer(1))],
         "outputs": {"success": [{"name": "result", "type": "integer"}]},
         "constraints": [{"input": "x", "holds": {"call": {

@@ -1,4 +1,4 @@
-//! What `let`, `for`, `array`, `record` and `field` mean: results, the first failure, and the marks inside loops.
+//! The meaning of `let`, `for`, `array`, `record` and `field`: results, first failure and marks in loops.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -17,7 +17,7 @@ mod values;
 
 use serde_json::{Value as Json, json};
 use support::{load, run};
-use tree::{call, each, filtered, flatten, input, integer, local, returning};
+use tree::{call, each, each_where, flatten, input, integer, local, returning};
 use values::{decimals, integers, map_of, outcome, set_of, texts};
 use vesper_ir::Value;
 
@@ -43,7 +43,7 @@ fn arrays_sets_and_maps_are_built() {
     assert_eq!(
         of(
             xs.clone(),
-            filtered("array", is_positive(), doubled.clone()),
+            each_where("array", is_positive(), doubled.clone()),
             &[3, -1, 2]
         ),
         "[6,4]"
@@ -64,7 +64,7 @@ fn arrays_sets_and_maps_are_built() {
         of(ty.clone(), map.clone(), &[3, 1, 3]),
         "failed duplicate_key at 7"
     );
-    // Key and value are computed before the entry is made.
+    // Key and value are computed before the entry.
     let zero = call("integer.multiply", &[local(0), integer(0)]);
     let clash =
         json!({"for": {"kind": "map", "locals": [0], "over": input("xs"), "key": zero, "value": next()}});
@@ -91,7 +91,7 @@ fn reductions_give_their_results() {
         i64::MAX.to_string()
     );
     assert_eq!(of(each("count", next()), &[5, 5]), "2");
-    assert_eq!(of(filtered("count", is_positive(), local(0)), &[5, -5, 1]), "2");
+    assert_eq!(of(each_where("count", is_positive(), local(0)), &[5, -5, 1]), "2");
     assert_eq!(
         of(each("count", next()), &[5, i64::MAX]),
         "failed integer_overflow at 3"
@@ -100,7 +100,7 @@ fn reductions_give_their_results() {
     assert_eq!(of(each("max", local(0)), &[3, 1, 2]), "3");
     assert_eq!(of(each("min", local(0)), &[]), "failed empty_collection at 2");
     assert_eq!(
-        of(filtered("max", is_positive(), local(0)), &[-1]),
+        of(each_where("max", is_positive(), local(0)), &[-1]),
         "failed empty_collection at 5"
     );
 
@@ -112,7 +112,7 @@ fn reductions_give_their_results() {
     assert_eq!(of(each("exists", is_positive()), &[]), "false");
     assert_eq!(of(each("exists", is_positive()), &[-1, -2]), "false");
     assert_eq!(of(each("exists", is_positive()), &[-1, 2]), "true");
-    // Neither looks further than it must.
+    // Both stop as early as they can.
     let next_is_positive = call("integer.greater", &[next(), integer(0)]);
     assert_eq!(
         of(each("forall", next_is_positive.clone()), &[-5, i64::MAX]),
@@ -195,7 +195,7 @@ fn loops_nest_and_locals_keep_their_values() {
         ),
         "[[[1,8],[1,9]],[[2,15]],[]]"
     );
-    // A let whose value is only a name, and one whose value is a loop over what another let holds.
+    // A let bound to a name, and one bound to a loop over another let.
     let squares = each("array", call("integer.multiply", &[local(0), local(0)]));
     let total = json!({"for": {"kind": "sum", "locals": [2], "over": local(1), "value": local(2)}});
     let twice = call("integer.add", &[total, call("array.at", &[local(1), integer(0)])]);
@@ -249,7 +249,7 @@ fn marks_are_made_each_time() {
         "condition": call("integer.greater", &[local(0), integer(10)]), "then": integer(10), "else": local(0),
     }});
     let mut table = Vec::new();
-    let step = flatten(&filtered("sum", is_positive(), clamp), &mut table);
+    let step = flatten(&each_where("sum", is_positive(), clamp), &mut table);
     let returned = flatten(&json!({"step": "total"}), &mut table);
     let exists = json!({"for": {
         "kind": "exists", "locals": [1], "over": input("xs"), "value": call("integer.greater", &[local(1), integer(100)]),
@@ -310,7 +310,7 @@ fn of_the_constants_a_clause_mentions_sets_and_maps_are_left_out() {
 
 #[test]
 fn the_deepest_nesting_loads_and_runs() {
-    // Every level binds a local; 511 levels over a literal are the limit.
+    // Each level binds a local; 511 levels over a literal are the limit.
     let lets = (0..511).fold(
         integer(1),
         |body, number| json!({"let": {"local": number, "value": integer(0), "body": body}}),
@@ -318,7 +318,7 @@ fn the_deepest_nesting_loads_and_runs() {
     let none = json!([]);
     let program = load(&returning(&none, &json!("integer"), &lets));
     assert_eq!(run(&program, &[]).1, "returned result=1");
-    // Here each `for` sums the one inside it, once.
+    // Each `for` sums the one inside it once.
     let xs = json!([{"name": "xs", "type": {"array": "integer"}}]);
     let sums = (0..511).fold(integer(1), |value, number| {
         json!({"for": {"kind": "sum", "locals": [number], "over": input("xs"), "value": value}})

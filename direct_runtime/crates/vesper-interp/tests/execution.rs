@@ -1,4 +1,4 @@
-//! Executions that ask and wait: requests, completions, handlers of what failed outside.
+//! Executions with requests: suspension, completions, and handlers of failed effects.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -18,10 +18,10 @@ mod support;
 #[path = "support/tree.rs"]
 mod tree;
 
-use executions::{blocked, done, failing, failure, program, start, value};
-use flow::{asks, gives, handled, returns};
+use executions::{expect_outcome, expect_request, failing, failure, program, start, value};
+use flow::{gives, request_step, returns, with_handlers};
 use serde_json::{Value as Json, json};
-use support::{shown, shown_outcome};
+use support::{show_value, shown_outcome};
 use tree::{call, input, integer, local};
 use vesper_interp::{Advanced, Completion, Misuse};
 use vesper_ir::Value;
@@ -39,13 +39,13 @@ fn a_request_waits_and_its_completion_is_the_value() {
             ],
             "result": {"result": "integer"},
         }},
-        asks("second"),
+        request_step("second"),
         returns(call("integer.add", &[json!({"step": "charge"}), json!({"step": "second"})])),
     ]));
     assert!(program.asks() && !program.uses_now());
     let mut execution = start(&program, 5);
     assert!(execution.awaited().is_none());
-    let request = blocked(execution.advance(None));
+    let request = expect_request(execution.advance(None));
     assert_eq!(
         (request.id, &*request.step, request.path.as_str()),
         (0, "charge", "charge")
@@ -63,31 +63,31 @@ fn a_request_waits_and_its_completion_is_the_value() {
     assert_eq!(fixed, [("method", "POST"), ("provider", "stripe")]);
     let arguments = request.arguments.iter();
     let arguments: Vec<String> = arguments
-        .map(|argument| format!("{}={}", argument.name, shown(&argument.ty, &argument.value)))
+        .map(|argument| format!("{}={}", argument.name, show_value(&argument.ty, &argument.value)))
         .collect();
     assert_eq!(arguments, ["endpoint=\"/v1/charges\"", "query=(amount=5)"]);
     assert_eq!(request.result.to_string(), "integer");
     assert_eq!(execution.awaited().unwrap().0, 0);
 
-    let request = blocked(execution.advance(value(0, 40)));
+    let request = expect_request(execution.advance(value(0, 40)));
     assert_eq!((request.id, request.path.as_str()), (1, "second"));
-    let (outcome, marks) = done(&program, execution.advance(value(1, 2)));
+    let (outcome, marks) = expect_outcome(&program, execution.advance(value(1, 2)));
     assert_eq!(outcome, "returned result=42");
     assert_eq!(marks, ["4:40", "5:2"]);
 }
 
 #[test]
 fn an_execution_is_advanced_as_it_must_be() {
-    let program = program(json!([asks("a"), returns(json!({"step": "a"}))]));
+    let program = program(json!([request_step("a"), returns(json!({"step": "a"}))]));
     let mut execution = start(&program, 1);
     let wrong = |advanced: Result<Advanced, Misuse>| advanced.unwrap_err().0;
     assert_eq!(wrong(execution.advance(value(0, 1))), "nothing was asked for yet");
-    blocked(execution.advance(None));
+    expect_request(execution.advance(None));
     assert_eq!(wrong(execution.advance(None)), "request 0 waits to be completed");
     assert!(wrong(execution.advance(value(1, 1))).contains("not request 1"));
-    // It is as it was.
+    // The execution is unchanged.
     assert_eq!(
-        done(&program, execution.advance(value(0, 7))).0,
+        expect_outcome(&program, execution.advance(value(0, 7))).0,
         "returned result=7"
     );
     assert_eq!(wrong(execution.advance(None)), "this execution has ended");
@@ -103,10 +103,10 @@ fn an_execution_is_advanced_as_it_must_be() {
 #[test]
 fn an_execution_may_wait_anywhere() {
     fn is_send<T: Send + 'static>(_: &T) {}
-    let program = program(json!([asks("a"), returns(json!({"step": "a"}))]));
+    let program = program(json!([request_step("a"), returns(json!({"step": "a"}))]));
     let mut execution = start(&program, 1);
     is_send(&execution);
-    blocked(execution.advance(None));
+    expect_request(execution.advance(None));
     drop(program);
     let moved = std::thread::spawn(move || {
         execution
@@ -123,11 +123,11 @@ fn paths_say_the_rounds_of_the_loops_around() {
         {"loop": {
             "name": "outer", "locals": [0], "over": items, "state": [{"local": 1, "name": "n", "value": integer(0)}],
             "body": [
-                asks("first"),
+                request_step("first"),
                 {"loop": {
                     "name": "inner", "state": [{"local": 2, "name": "m", "value": integer(0)}],
                     "while": call("integer.less", &[local(2), integer(2)]),
-                    "body": [asks("deep")],
+                    "body": [request_step("deep")],
                     "next": [{"local": 2, "value": call("integer.add", &[local(2), integer(1)])}],
                 }},
             ],
@@ -156,14 +156,14 @@ fn paths_say_the_rounds_of_the_loops_around() {
             "deep[1][1]"
         ]
     );
-    assert_eq!(done(&program, advanced).0, "returned result=6");
+    assert_eq!(expect_outcome(&program, advanced).0, "returned result=6");
 }
 
 #[test]
 fn the_handler_of_a_status_is_the_nearest_one() {
     let with = |handlers: Json| {
         program(json!([
-            handled(&asks("a"), handlers),
+            with_handlers(&request_step("a"), handlers),
             returns(json!({"step": "a"}))
         ]))
     };
@@ -204,17 +204,17 @@ fn the_handler_of_a_status_is_the_nearest_one() {
 #[test]
 fn a_failed_request_has_no_mark_and_its_handler_may_ask() {
     let program = program(json!([
-        handled(
-            &asks("a"),
-            json!([{"codes": ["any"], "body": [asks("undo")], "value": json!({"step": "undo"})}])
+        with_handlers(
+            &request_step("a"),
+            json!([{"codes": ["any"], "body": [request_step("undo")], "value": json!({"step": "undo"})}])
         ),
         returns(json!({"step": "a"})),
     ]));
     let mut execution = start(&program, 1);
-    blocked(execution.advance(None));
-    let request = blocked(execution.advance(failure(0, "http_500")));
+    expect_request(execution.advance(None));
+    let request = expect_request(execution.advance(failure(0, "http_500")));
     assert_eq!((request.id, request.path.as_str()), (1, "undo"));
-    let (outcome, marks) = done(&program, execution.advance(value(1, 8)));
+    let (outcome, marks) = expect_outcome(&program, execution.advance(value(1, 8)));
     assert_eq!(
         (outcome.as_str(), marks),
         ("returned result=8", vec!["1:8".to_owned(), "2:8".to_owned()])
@@ -224,21 +224,24 @@ fn a_failed_request_has_no_mark_and_its_handler_may_ask() {
 #[test]
 fn a_compensated_failure_stands() {
     let program = program(json!([
-        handled(&asks("a"), json!([{"codes": ["any"], "body": [asks("undo")]}])),
+        with_handlers(
+            &request_step("a"),
+            json!([{"codes": ["any"], "body": [request_step("undo")]}])
+        ),
         returns(json!({"step": "a"})),
     ]));
     let mut execution = start(&program, 1);
-    blocked(execution.advance(None));
-    blocked(execution.advance(failure(0, "http_402")));
+    expect_request(execution.advance(None));
+    expect_request(execution.advance(failure(0, "http_402")));
     assert_eq!(
-        done(&program, execution.advance(value(1, 8))).0,
+        expect_outcome(&program, execution.advance(value(1, 8))).0,
         "failed http_402 at 0"
     );
     let mut execution = start(&program, 1);
-    blocked(execution.advance(None));
-    blocked(execution.advance(failure(0, "http_402")));
+    expect_request(execution.advance(None));
+    expect_request(execution.advance(failure(0, "http_402")));
     assert_eq!(
-        done(&program, execution.advance(failure(1, "conflict"))).0,
+        expect_outcome(&program, execution.advance(failure(1, "conflict"))).0,
         "failed conflict at 1"
     );
 }
@@ -246,13 +249,13 @@ fn a_compensated_failure_stands() {
 #[test]
 fn denied_and_limits_end_an_execution_whatever_handlers_there_are() {
     let program = program(json!([
-        handled(&asks("a"), json!([gives("any", integer(1))])),
+        with_handlers(&request_step("a"), json!([gives("any", integer(1))])),
         returns(json!({"step": "a"})),
     ]));
     let end = |completion: Completion| {
         let mut execution = start(&program, 1);
-        blocked(execution.advance(None));
-        done(&program, execution.advance(Some((0, completion)))).0
+        expect_request(execution.advance(None));
+        expect_outcome(&program, execution.advance(Some((0, completion)))).0
     };
     assert_eq!(
         end(Completion::Denied("effect.call.thing".into())),

@@ -15,7 +15,7 @@ mod support;
 #[path = "support/tree.rs"]
 mod tree;
 
-use flow::{built, gives, handled, raises, returns, step};
+use flow::{build, gives, raises, returns, step, with_handlers};
 use serde_json::{Value as Json, json};
 use support::{load, run};
 use tree::{call, input, integer, local};
@@ -30,7 +30,7 @@ fn errors() -> Json {
     json!([{"name": "error_code", "type": codes()}, {"name": "message", "type": "string"}])
 }
 
-/// A node of the integers `x` and `y` that gives the integer `result`.
+/// A node with integer inputs `x` and `y` and the integer output `result`.
 fn node(body: Json, rest: Json) -> Json {
     let mut node = json!({
         "inputs": [{"name": "x", "type": "integer"}, {"name": "y", "type": "integer"}],
@@ -40,7 +40,7 @@ fn node(body: Json, rest: Json) -> Json {
     for (key, value) in rest.as_object().unwrap() {
         node[key] = value.clone();
     }
-    built(&node)
+    build(&node)
 }
 
 fn with_errors(body: Json, rest: Json) -> Json {
@@ -121,7 +121,7 @@ fn a_loop_goes_over_items_with_state_and_collects() {
                 {"local": 1, "value": call("integer.add", &[local(1), json!({"step": "squared"})])},
                 {"local": 2, "value": local(1)},
             ],
-            // The state is new here, and the step is not.
+            // The state has its new value here, the step its old one.
             "stop_when": {"and": [less(y(), local(1)), less(json!({"step": "old"}), local(1))]},
         }},
         returns(call("integer.add", &[
@@ -135,13 +135,13 @@ fn a_loop_goes_over_items_with_state_and_collects() {
             ]),
         ])),
     ]));
-    // Items 1, 3, 4: totals 1, 10, 26; `last` is the total before.
+    // Items 1, 3, 4: totals 1, 10, 26; `last` is the previous total.
     assert_eq!(outcome(&program, 7, 100), "returned result=2703");
-    // Stops once the total is over 5: after item 3.
+    // Stops once the total exceeds 5, after item 3.
     assert_eq!(outcome(&program, 7, 5), "returned result=1012");
 }
 
-/// Counts `x` up to `y`, in at most `max` rounds.
+/// Counts `x` up to `y` in at most `max` rounds.
 fn counting(max: i64, handlers: Json) -> Json {
     json!([
         {"loop": {
@@ -205,7 +205,7 @@ fn loops_over_maps_have_the_key_and_the_value() {
     ]);
     let program = load(&node);
     let rates = program.node().inputs[0].default.clone().unwrap();
-    // Each value, as often as there are entries.
+    // Each value, once per entry.
     assert_eq!(run(&program, &[rates]).1, "returned result=42");
 }
 
@@ -213,7 +213,7 @@ fn loops_over_maps_have_the_key_and_the_value() {
 fn a_handler_gives_the_value_or_leaves_or_lets_the_failure_stand() {
     let with = |handlers: Json| {
         program(json!([
-            handled(&step("s", quotient()), handlers),
+            with_handlers(&step("s", quotient()), handlers),
             returns(call("integer.add", &[json!({"step": "s"}), integer(1)])),
         ]))
     };
@@ -238,7 +238,7 @@ fn a_handler_gives_the_value_or_leaves_or_lets_the_failure_stand() {
 #[test]
 fn the_handler_that_names_the_code_comes_before_any() {
     let program = program(json!([
-        handled(
+        with_handlers(
             &step("s", quotient()),
             json!([gives("any", integer(1)), {"codes": ["bad_format", "division_by_zero"], "body": [], "value": integer(2)}]),
         ),
@@ -256,7 +256,7 @@ fn what_a_statement_does_not_take_goes_to_the_one_around() {
                 "name": "b",
                 "arms": [{
                     "when": less(integer(0), x()),
-                    "body": [handled(&step("s", quotient()), handlers)],
+                    "body": [with_handlers(&step("s", quotient()), handlers)],
                     "value": json!({"step": "s"}),
                 }],
                 "else": [], "otherwise": integer(0),
@@ -268,7 +268,7 @@ fn what_a_statement_does_not_take_goes_to_the_one_around() {
     assert_eq!(outcome(&inner(json!([])), 8, 0), "returned result=500");
     let other = inner(json!([gives("integer_overflow", integer(1))]));
     assert_eq!(outcome(&other, 8, 0), "returned result=500");
-    // A handler that lets it stand, one whose body fails, and one whose value fails.
+    // A handler without a value, one whose body fails, and one whose value fails.
     let stands = inner(json!([{"codes": ["any"], "body": [step("t", integer(1))]}]));
     assert_eq!(outcome(&stands, 8, 0), "returned result=500");
     let failing = json!([{"codes": ["any"], "body": [step("t", quotient())], "value": integer(1)}]);
@@ -281,14 +281,14 @@ fn what_a_statement_does_not_take_goes_to_the_one_around() {
 
 #[test]
 fn a_failure_that_stands_is_the_one_that_the_handler_took() {
-    // The body of the handler has a failure of its own, which its own handler takes.
+    // The handler's own handler catches the failure of its body.
     let overflow = call("integer.negate", &[integer(i64::MIN)]);
-    let body = json!([handled(
+    let body = json!([with_handlers(
         &step("t", overflow),
         json!([gives("integer_overflow", integer(0))])
     )]);
     let program = program(json!([
-        handled(
+        with_handlers(
             &step("s", quotient()),
             json!([{"codes": ["division_by_zero"], "body": body}])
         ),
@@ -304,7 +304,7 @@ fn a_failure_in_a_loop_is_taken_in_each_round() {
     let program = program(json!([
         {"loop": {
             "name": "l", "locals": [0], "over": items, "state": [{"local": 1, "name": "n", "value": integer(0)}],
-            "body": [handled(
+            "body": [with_handlers(
                 &step("s", call("integer.quot", &[x(), local(0)])),
                 json!([gives("division_by_zero", integer(1000))]),
             )],
@@ -320,7 +320,7 @@ fn require_is_a_clause_of_the_phase_validation() {
     let program = program(json!([
         {"require": {"holds": less(x(), integer(10))}},
         step("s", call("integer.add", &[x(), integer(1)])),
-        handled(
+        with_handlers(
             &json!({"branch": {
                 "name": "b",
                 "arms": [{"when": less(integer(0), x()), "body": [{"require": {"holds": less(json!({"step": "s"}), y())}}]}],
@@ -331,7 +331,7 @@ fn require_is_a_clause_of_the_phase_validation() {
     ]));
     assert_eq!(outcome(&program, 3, 9), "returned result=4");
     assert_eq!(outcome(&program, 11, 0), "broken validation 0: x=11");
-    // No handler takes it, and steps are not among the values.
+    // No handler catches it, and steps are not among the reported values.
     assert_eq!(outcome(&program, 3, 2), "broken validation 1: s=4 y=2");
     assert_eq!(marks(&program, 3, 9), ["2:true", "5:4", "8:true", "11:true"]);
 }
@@ -344,7 +344,7 @@ fn an_error_is_raised_from_any_block() {
                 "name": "b",
                 "arms": [{"when": less(x(), integer(0)), "body": [raises(&codes(), "closed")]}],
             }},
-            handled(
+            with_handlers(
                 &step("s", quotient()),
                 json!([{"codes": ["integer_overflow"], "body": [raises(&codes(), "closed")]}]),
             ),
@@ -406,7 +406,7 @@ fn only_failures_of_the_body_become_errors() {
 
 #[test]
 fn invariants_are_evaluated_after_a_return_and_after_an_error() {
-    // One of output and error is null, and the other is not.
+    // Exactly one of output and error is null.
     let of = |ty: &Json| json!([ty]);
     let is_null =
         |what: Json, ty: &Json| json!({"call": {"op": "optional.is_null", "args": [what], "of": of(ty)}});

@@ -1,4 +1,4 @@
-//! The rules of docs/spec/ir.md about statements, each broken once: the reader refuses, and says what and where.
+//! The rules of docs/spec/ir.md about statements, each violated once: the reader rejects with reason and location.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -18,7 +18,7 @@ mod support;
 #[path = "support/tree.rs"]
 mod tree;
 
-use flow::{built, gives, handled, raises, returns, step};
+use flow::{build, gives, raises, returns, step, with_handlers};
 use rules::{accepts, arm, branch, codes, is_small, node, of, refuses, refuses_with, text};
 use serde_json::{Value as Json, json};
 use support::document;
@@ -60,18 +60,21 @@ fn steps_are_seen_below_and_inside_and_nowhere_else() {
     refuses(json!([step("a", of("a")), returns(integer(1))]), unseen);
     refuses(
         json!([
-            handled(&step("a", integer(1)), json!([gives("any", of("a"))])),
+            with_handlers(&step("a", integer(1)), json!([gives("any", of("a"))])),
             returns(integer(1))
         ]),
         unseen,
     );
     let in_handler = json!([{"codes": ["any"], "body": [step("h", integer(1))], "value": of("h")}]);
     accepts(json!([
-        handled(&step("a", integer(1)), in_handler.clone()),
+        with_handlers(&step("a", integer(1)), in_handler.clone()),
         returns(of("a"))
     ]));
     refuses(
-        json!([handled(&step("a", integer(1)), in_handler), returns(of("h"))]),
+        json!([
+            with_handlers(&step("a", integer(1)), in_handler),
+            returns(of("h"))
+        ]),
         unseen,
     );
     let body = json!([step("a", integer(1)), returns(of("a"))]);
@@ -144,8 +147,8 @@ fn blocks_leave_where_they_must_and_nothing_stands_after() {
         "statement 1 follows one that leaves",
     );
     let compensates = json!([{"codes": ["any"], "body": []}]);
-    refuses(json!([handled(&both, compensates)]), "does not end");
-    accepts(json!([handled(
+    refuses(json!([with_handlers(&both, compensates)]), "does not end");
+    accepts(json!([with_handlers(
         &both,
         json!([{"codes": ["any"], "body": [raises(&codes(), "late")]}])
     )]));
@@ -232,7 +235,7 @@ fn the_arms_of_a_branch_agree() {
 
 #[test]
 fn handlers_fit_their_statement() {
-    let with = |handlers: Json| json!([handled(&step("a", integer(1)), handlers), returns(of("a"))]);
+    let with = |handlers: Json| json!([with_handlers(&step("a", integer(1)), handlers), returns(of("a"))]);
     refuses(
         with(json!([gives("any", text("a"))])),
         "a handler of `a`: its value is string, not integer",
@@ -258,7 +261,7 @@ fn handlers_fit_their_statement() {
     refuses(json!([valueless, returns(integer(1))]), "the statement has none");
 }
 
-/// A loop with some of its fields replaced, or taken away where they are null.
+/// A loop with some fields replaced, or removed if null.
 fn looping(changes: Json) -> Json {
     let mut fields = json!({
         "name": "l", "locals": [0], "max": 5, "over": {"array": {"of": "integer", "items": [input("x")]}},
@@ -368,7 +371,7 @@ fn the_locals_of_a_loop_are_seen_in_its_rounds() {
     refuses(looping(json!({"locals": [9]})), "local 9 is not one of them");
 }
 
-fn nested(depth: usize) -> Json {
+fn nest_blocks(depth: usize) -> Json {
     let mut body = json!([returns(integer(1))]);
     for level in 1..depth {
         body = json!([
@@ -381,8 +384,8 @@ fn nested(depth: usize) -> Json {
 
 #[test]
 fn blocks_nest_16_deep_and_there_are_1000_statements() {
-    accepts(nested(16));
-    refuses(nested(17), "blocks nest more than 16 deep");
+    accepts(nest_blocks(16));
+    refuses(nest_blocks(17), "blocks nest more than 16 deep");
     let many = |count: usize| {
         let mut body: Vec<Json> = (1..count)
             .map(|number| step(&format!("s{number}"), integer(1)))
@@ -406,8 +409,8 @@ fn blocks_nest_16_deep_and_there_are_1000_statements() {
         )]),
         "more than 1000 statements",
     );
-    // Brackets that never end cost no stack.
-    let mut deep = document(&built(&node(nested(16), json!({}))));
+    // Unclosed brackets use no stack.
+    let mut deep = document(&build(&node(nest_blocks(16), json!({}))));
     let place = deep.windows(8).position(|piece| piece == b"\"body\":[").unwrap() + 8;
     let opening = br#"{"branch":{"arms":[{"body":["#;
     deep.splice(
@@ -420,7 +423,7 @@ fn blocks_nest_16_deep_and_there_are_1000_statements() {
 
 #[test]
 fn the_table_is_in_the_order_of_the_statements() {
-    let well = built(&node(
+    let well = build(&node(
         looping(json!({"stop_when": is_small(), "collect": local(2)})),
         json!({}),
     ));

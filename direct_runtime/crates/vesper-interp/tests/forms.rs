@@ -1,5 +1,4 @@
-//! Where the kinds of `for` meet the statements and the types of other pages: failures that reach handlers, sums and
-//! orders of floats, times and bytes, NaN, enums that operations give, and patterns inside blocks.
+//! Kinds of `for` combined with statements and types: handlers, floats, times, bytes, enums and patterns.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -20,10 +19,10 @@ mod values;
 
 use std::sync::Arc;
 
-use flow::{built, gives, handled, returns, step};
+use flow::{build, gives, returns, step, with_handlers};
 use serde_json::{Value as Json, json};
 use support::{load, run};
-use tree::{call, each, input, integer, local, order, sorted};
+use tree::{call, each, input, integer, local, order, sort_by};
 use values::{integers, outcome, texts};
 use vesper_ir::{Member, Value};
 
@@ -41,14 +40,14 @@ fn durations(items: &[i64]) -> Value {
     array(items.iter().copied().map(Value::Duration).collect())
 }
 
-/// What a kind of `for` makes of the items themselves.
+/// Returns the outcome of a kind of `for` on the items themselves.
 fn of_items(kind: &str, of: &str, ty: Json, items: Value) -> String {
     outcome(&json!({"array": of}), &ty, &each(kind, local(0)), items)
 }
 
-/// A node of the integers `xs` with these statements, which gives the integer of the last one.
+/// Returns the outcome of these statements on the integers `xs`.
 fn statements(body: Json, xs: &[i64]) -> String {
-    let node = built(&json!({
+    let node = build(&json!({
         "inputs": [{"name": "xs", "type": {"array": "integer"}}],
         "outputs": {"success": [{"name": "result", "type": "integer"}], "error": []}, "body": body,
     }));
@@ -63,7 +62,7 @@ fn failures_of_forms_reach_handlers() {
     let length = |of: Json| json!({"call": {"op": "map.length", "args": [of], "of": ["integer", "integer"]}});
     let caught = |value: Json, code: &str, xs: &[i64]| {
         let handlers = json!([gives("null_value", integer(1)), gives(code, integer(-7))]);
-        let made = handled(&step("made", value), handlers);
+        let made = with_handlers(&step("made", value), handlers);
         statements(json!([made, returns(json!({"step": "made"}))]), xs)
     };
     assert_eq!(caught(length(index(0)), "duplicate_key", &[1, 2]), "2");
@@ -80,7 +79,7 @@ fn failures_of_forms_reach_handlers() {
     let average = json!({"call": {"op": "decimal.floor", "args": [each("avg", local(0))]}});
     assert_eq!(caught(average.clone(), "empty_collection", &[1, 4]), "2");
     assert_eq!(caught(average, "any", &[]), "-7");
-    // Inside a round of a loop, and what the loop collects goes on after it.
+    // Inside a round; the loop continues to collect afterwards.
     let inverse = call(
         "integer.quot",
         &[
@@ -88,7 +87,7 @@ fn failures_of_forms_reach_handlers() {
             json!({"for": {"kind": "sum", "locals": [1], "over": {"array": {"of": "integer", "items": [local(0)]}}, "value": local(1)}}),
         ],
     );
-    let inside = handled(
+    let inside = with_handlers(
         &step("one", inverse),
         json!([gives("division_by_zero", integer(0))]),
     );
@@ -120,7 +119,7 @@ fn floats_and_durations_are_added_from_the_left() {
 fn every_ordered_type_has_a_least_and_a_greatest_value_and_can_be_sorted() {
     let sorts = |of: &str, items: Value| {
         let ty = json!({"array": of});
-        outcome(&ty, &ty, &sorted(order("ascending"), local(0)), items)
+        outcome(&ty, &ty, &sort_by(order("ascending"), local(0)), items)
     };
     let both = |of: &str, items: Value| {
         let least = of_items("min", of, json!(of), items.clone());
@@ -150,7 +149,7 @@ fn every_ordered_type_has_a_least_and_a_greatest_value_and_can_be_sorted() {
     let given = bytes(&[b"\xff", b"a\x00", b"a", b""]);
     assert_eq!(sorts("bytes", given.clone()), "[,YQ==,YQA=,/w==]");
     assert_eq!(both("bytes", given), (String::new(), "/w==".to_owned()));
-    // Keys of these kinds group and index.
+    // Keys of these kinds can group and index.
     let days = json!({"map": ["date", "integer"]});
     let given = array([1, 0, 1].map(Value::Date).to_vec());
     assert_eq!(
@@ -213,7 +212,7 @@ fn enums_and_records_of_operations_are_types_like_any_other() {
         outcome(&days, &json!("boolean"), &each("exists", is_friday), given),
         "true"
     );
-    // A record that an operation makes, with an enum in it.
+    // A record created by an operation, with an enum in it.
     let pair = json!({"record": [{"name": "index", "type": "integer"}, {"name": "value", "type": week}]});
     let pairs = json!({"array": pair});
     let given = || json!({"array": week});
@@ -240,7 +239,7 @@ fn patterns_are_read_wherever_they_stand() {
         get
     };
     let body = json!([
-        handled(
+        with_handlers(
             &json!({"branch": {
                 "name": "chosen",
                 "arms": [{"when": matches(first(), "^a+$"), "body": [], "value": integer(1)}],
@@ -267,7 +266,7 @@ fn patterns_are_read_wherever_they_stand() {
             }})]),
         ])),
     ]);
-    let node = built(&json!({
+    let node = build(&json!({
         "inputs": [{"name": "xs", "type": {"array": "string"}}],
         "outputs": {"success": [{"name": "result", "type": "integer"}], "error": []}, "body": body,
     }));

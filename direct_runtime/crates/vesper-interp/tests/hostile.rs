@@ -1,4 +1,4 @@
-//! Damaged documents: loading them ends, in time and without a panic, and what still loads still runs.
+//! Damaged documents: loading ends in time without a panic, and a document that still loads still runs.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -28,15 +28,15 @@ use vesper_ir::{Decimal, FailureCode, Map, Member, Set, Type, Value};
 
 const PAYMENT: &[u8] = include_bytes!("../../../fixtures/payment_decision_v1.json");
 
-/// A node with every kind of statement but a call.
+/// A node with every kind of statement except a call.
 fn flowing() -> Vec<u8> {
     let codes = json!({"enum": ["closed", "timeout"]});
     let raises = |code: &str| json!({"raise": {"error": [{"name": "error_code", "value": {"literal": {"type": codes, "value": code}}}]}});
     let body = json!([
         {"require": {"holds": call("integer.less", &[integer(0), input("x")])}},
-        flow::handled(&flow::asks("first"), json!([
+        flow::with_handlers(&flow::request_step("first"), json!([
             flow::gives("http_4xx", integer(4)),
-            {"codes": ["any"], "body": [flow::asks("undo"), {"branch": {
+            {"codes": ["any"], "body": [flow::request_step("undo"), {"branch": {
                 "name": "again", "arms": [{"when": {"constant": "yes"}, "body": [raises("closed")]}], "else": [],
             }}]},
         ])),
@@ -48,7 +48,7 @@ fn flowing() -> Vec<u8> {
             "while": call("integer.less", &[local(1), integer(900)]),
             "body": [
                 flow::step("each", call("integer.quot", &[local(2), local(0)])),
-                flow::asks("inside"),
+                flow::request_step("inside"),
             ],
             "collect": local(1),
             "next": [{"local": 1, "value": json!({"step": "inside"})}, {"local": 2, "value": local(1)}],
@@ -77,14 +77,14 @@ fn flowing() -> Vec<u8> {
             {"call": {"op": "optional.is_null", "args": [{"error": "error_code"}], "of": [codes]}},
         ]}}],
     });
-    support::document(&flow::built(&node))
+    support::document(&flow::build(&node))
 }
 
 fn documents() -> [Vec<u8>; 2] {
     [PAYMENT.to_vec(), everything()]
 }
 
-/// Some value of a type.
+/// A value of a type.
 fn sample(ty: &Type) -> Value {
     match ty {
         Type::Boolean => Value::Boolean(true),
@@ -125,7 +125,7 @@ impl Random {
     }
 }
 
-/// Loads, and runs what loads on some inputs of the right types.
+/// Loads a document, and runs it on inputs of the right types if it loads.
 fn survives(bytes: &[u8]) -> bool {
     let Ok(program) = Program::load(bytes) else {
         return false;
@@ -136,7 +136,7 @@ fn survives(bytes: &[u8]) -> bool {
         .iter()
         .map(|input| sample(&input.ty))
         .collect();
-    // What is asked for comes, or does not come, in turns.
+    // Requests succeed and fail in turns.
     for codes in [
         &["http_404", "timeout"],
         &["timeout", ""],
@@ -229,7 +229,7 @@ fn flipped_bytes_do_no_harm() {
             let mut bytes = document.clone();
             for _ in 0..=random.below(3) {
                 let place = random.below(bytes.len());
-                // Mostly bytes that mean something in JSON, so that some damage gets past the spelling.
+                // Mostly bytes with a meaning in JSON, so that some damage passes the parser.
                 let alphabet = b"{}[]\",:0123456789-abtnx\\\x00\xff\xc3";
                 bytes[place] = alphabet[random.below(alphabet.len())];
             }
@@ -242,7 +242,7 @@ fn flipped_bytes_do_no_harm() {
 
 #[test]
 fn changed_numbers_do_no_harm() {
-    // Digits of the semantics only: indexes, locals and literals that are still spelled well.
+    // Only digits of the semantics: indices, locals and literals that stay well-formed.
     let document = everything();
     let end = document
         .windows(8)

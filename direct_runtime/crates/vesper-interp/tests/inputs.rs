@@ -63,7 +63,7 @@ fn each_type_takes_its_forms_and_refuses_the_others() {
     assert_eq!(problem(string, Given::Text("")), None);
     assert_eq!(problem(string, Given::BrokenText), Some(Malformed));
     assert_eq!(problem(string, Given::Integer(1)), Some(WrongType));
-    // The limit is one of code points, not of bytes.
+    // The limit counts code points, not bytes.
     assert_eq!(problem(string, Given::Text(&"é".repeat(10_000_000))), None);
     assert_eq!(
         problem(string, Given::Text(&"é".repeat(10_000_001))),

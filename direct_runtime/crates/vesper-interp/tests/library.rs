@@ -1,5 +1,4 @@
-//! Operations of the library where a kernel alone does not settle what happens: types, enums as arguments, names of
-//! members.
+//! Library operations that depend on more than a kernel: types, enum arguments and member names.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -62,7 +61,7 @@ fn the_text_of_a_member_is_in_its_type() {
             name
         );
     }
-    // Two enums in one node keep their names apart.
+    // Two enums in one node keep separate names.
     let sizes = json!({"enum": ["small", "large"]});
     let other = call(
         "enum.text",
@@ -78,12 +77,12 @@ fn the_text_of_a_member_is_in_its_type() {
 fn an_enum_as_argument_is_exactly_the_declared_one() {
     let sort = |order: Json| call("array.sort", json!(["integer"]), json!([input("xs"), order]));
     let array = json!({"array": "integer"});
-    let sorted = |order: &str| {
+    let sort_by = |order: &str| {
         let expression = sort(literal(orders(), json!(order)));
         outcome(array.clone(), array.clone(), expression, integers(&[2, 3, 1]))
     };
-    assert_eq!(sorted("ascending"), "[1,2,3]");
-    assert_eq!(sorted("descending"), "[3,2,1]");
+    assert_eq!(sort_by("ascending"), "[1,2,3]");
+    assert_eq!(sort_by("descending"), "[3,2,1]");
     let turned = json!({"enum": ["descending", "ascending"]});
     let refused = refusal(
         array.clone(),

@@ -1,4 +1,4 @@
-//! Loops at their limits: a million items, keys that are there to make an engine hang, the deepest nesting.
+//! Loops at their limits: a million items, adversarial keys and the deepest nesting.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use support::{load, run};
-use tree::{each, input, integer, local, order, returning, sorted};
+use tree::{each, input, integer, local, order, returning, sort_by};
 use values::{integers, outcome};
 use vesper_ir::Value;
 
@@ -32,7 +32,7 @@ fn a_loop_builds_a_million_items_and_no_more() {
     const LIMIT: i64 = 1_000_000;
     let inputs = json!([{"name": "xs", "type": {"array": "integer"}}]);
     let too_many = || integers(&(0..=LIMIT).collect::<Vec<_>>());
-    // Not traced as well: a million items take their time.
+    // Not traced too: a million items take time.
     let of = |op: &str, types: Json, built: Json, xs: Value| {
         let length = json!({"call": {"op": op, "args": [built], "of": types}});
         let program = load(&returning(&inputs, &json!("integer"), &length));
@@ -43,7 +43,7 @@ fn a_loop_builds_a_million_items_and_no_more() {
     assert_eq!(array(too_many()), "failed too_large at 2");
     let just = integers(&(0..LIMIT).collect::<Vec<_>>());
     assert_eq!(array(just), "returned result=1000000");
-    let sorts = sorted(order("descending"), local(0));
+    let sorts = sort_by(order("descending"), local(0));
     assert_eq!(
         of("array.length", integer_type.clone(), sorts, too_many()),
         "failed too_large at 3"
@@ -63,7 +63,7 @@ fn a_loop_builds_a_million_items_and_no_more() {
         ),
         "failed too_large at 2"
     );
-    // The members of a set are counted once each.
+    // Equal members count once.
     let members = |value: Json| of("set.length", integer_type.clone(), each("set", value), too_many());
     assert_eq!(members(local(0)), "failed too_large at 2");
     assert_eq!(members(integer(1)), "returned result=1");
@@ -71,7 +71,7 @@ fn a_loop_builds_a_million_items_and_no_more() {
 
 #[test]
 fn hostile_keys_take_time_in_proportion() {
-    // Keys that are long and all alike, or all alike but for the end.
+    // Long keys that are equal, or differ only at the end.
     let start = Instant::now();
     let items: Vec<i64> = (0..100_000).collect();
     let long = "x".repeat(60_000);
@@ -84,7 +84,7 @@ fn hostile_keys_take_time_in_proportion() {
         assert!(found.len() < 70_000, "{kind}");
     }
     let ty = json!({"array": "integer"});
-    let found = of_integers(&ty, &sorted(order("descending"), key), &items);
+    let found = of_integers(&ty, &sort_by(order("descending"), key), &items);
     assert!(found.starts_with("[0,1,2,"), "stable");
     assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
 }

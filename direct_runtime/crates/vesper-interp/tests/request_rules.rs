@@ -1,4 +1,4 @@
-//! The rules of docs/spec/ir.md about requests, policies, machines, calls and what invariants see, each broken once.
+//! The rules of docs/spec/ir.md about requests, policies, machines, calls and invariants, each violated once.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -23,7 +23,7 @@ use rules::{accepts, loads, node, refuses, refuses_with, text};
 use serde_json::{Value as Json, json};
 use tree::{call, input, integer};
 
-/// A request with some of its fields replaced.
+/// A request with some fields replaced.
 fn asking(changes: Json) -> Json {
     let mut fields = json!({
         "name": "r", "effect": "http_request", "class": "keyed", "fixed": {"method": "GET", "provider": "p"},
@@ -231,7 +231,7 @@ fn calls_are_as_the_entry_says() {
     let record = json!({"result": {"record": [{"name": "out", "type": "integer"}]}});
     let rest = json!({"calls": [entry]});
     let refuses = |body: Json, message: &str| refuses_with(body, rest.clone(), message);
-    // What is left is that there is no such document.
+    // The remaining problem is the missing document.
     refuses(
         calling("other_v1", given(&["a", "d"]), record.clone()),
         "called node `other_v1`: it is not there",
@@ -311,7 +311,7 @@ fn outputs_and_errors_are_seen_where_they_are_there() {
         clause("invariants", nameless),
         "no error field is named `nothing`",
     );
-    // An optional where there may be an error, itself where there is none.
+    // Optional if the node can raise an error, itself otherwise.
     let plain = call("integer.less", &[json!({"output": "result"}), integer(3)]);
     refuses_with(
         body.clone(),

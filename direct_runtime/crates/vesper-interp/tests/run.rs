@@ -1,4 +1,4 @@
-//! The meaning of docs/spec/ir.md: phases, order, short circuits, the first failure, clause values, marks.
+//! The meaning of docs/spec/ir.md: phases, order, short circuits, first failure, clause values and marks.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -125,7 +125,7 @@ fn marks_come_in_the_order_in_which_they_happen() {
     );
 }
 
-/// `x + 1` overflows for the largest integer, so whether it is evaluated shows in the outcome.
+/// `x + 1` overflows for the maximum integer, so the outcome shows whether it was evaluated.
 fn overflowing(first: u32) -> Vec<Json> {
     vec![
         json!({"input": "x"}),
@@ -206,7 +206,7 @@ fn if_evaluates_one_branch_and_marks_its_condition() {
 
 #[test]
 fn the_first_failure_wins_and_ends_the_marks() {
-    // Step `a` negates x, step `b` multiplies: for the smallest integer both fail, and `a` is first.
+    // Step `a` negates x, step `b` multiplies: for the minimum integer both fail, and `a` is first.
     let program = load(&node(
         json!([{"name": "x", "type": "integer"}]),
         json!([{"name": "result", "type": "integer"}]),
@@ -241,7 +241,7 @@ fn the_first_failure_wins_and_ends_the_marks() {
 
 #[test]
 fn a_broken_clause_gives_what_it_mentions_in_order_and_the_output_wins() {
-    // Postcondition: x(input) < limit(constant) and x(output) < y(input); the step's name is nowhere.
+    // Postcondition: x(input) < limit(constant) and x(output) < y(input); no step is mentioned.
     let program = load(&node(
         json!([{"name": "x", "type": "integer"}, {"name": "y", "type": "integer"}]),
         json!([{"name": "x", "type": "integer"}]),
@@ -266,7 +266,7 @@ fn a_broken_clause_gives_what_it_mentions_in_order_and_the_output_wins() {
         run(&program, &[integer(1), integer(50)]).1,
         "broken postcondition 0: x=11 limit=100 y=50"
     );
-    // The right operand was not evaluated; its values are given all the same.
+    // The right operand was not evaluated, but its values are reported.
     let (marks, outcome) = run(&program, &[integer(200), integer(2)]);
     assert_eq!(outcome, "broken postcondition 0: x=210 limit=100 y=2");
     assert_eq!(marks, ["2:210", "10:false"]);

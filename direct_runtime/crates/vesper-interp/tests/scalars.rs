@@ -1,4 +1,4 @@
-//! Floats, bytes, times and json in a node: literals in their one spelling, keys, and the types that `CAST` is given.
+//! Floats, bytes, times and JSON in a node: canonical literals, keys, and the types of `CAST`.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -28,7 +28,7 @@ fn call(op: &str, of: Json, args: Json) -> Json {
     json!({"call": {"op": op, "args": args, "of": of}})
 }
 
-/// What a node without interest in its input returns.
+/// Returns the outcome of an expression that ignores its input.
 fn outcome(ty: Json, expression: Json) -> String {
     let inputs = json!([{"name": "xs", "type": "boolean"}]);
     let program = load(&returning(&inputs, &ty, &expression));
@@ -98,7 +98,7 @@ fn dates_timestamps_and_bytes_are_keys() {
             .contains("out of order")
     );
     let moments = json!({"map": ["timestamp", "integer"]});
-    // By time and not by text: the point comes before the Z.
+    // Ordered by time, not by text: the point sorts before the Z.
     assert_eq!(
         refusal(
             moments.clone(),
@@ -156,7 +156,7 @@ fn casts_know_their_types() {
         outcome(json!("json"), back),
         r#"[["2024-02-29",[{"kind":"a","note":null,"qty":2}]]]"#
     );
-    // An optional of what is cast to is that type, and JSON null is null only there.
+    // An optional cast target is that type, and JSON null is null only there.
     let optional = json!({"optional": "integer"});
     let null = call(
         "json.cast",
@@ -177,7 +177,7 @@ fn the_kind_of_json_is_an_enum_of_the_document() {
     let kinds = json!({"enum": ["null", "boolean", "number", "string", "array", "object"]});
     let kind = json!({"call": {"op": "json.kind", "args": [literal(json!("json"), json!("[]"))]}});
     assert_eq!(outcome(kinds.clone(), kind.clone()), "array");
-    // Where it is compared, and put into a type with one that the document wrote.
+    // Compared, and combined with a type that the document spells.
     let is_array = call(
         "enum.equal",
         json!([kinds]),

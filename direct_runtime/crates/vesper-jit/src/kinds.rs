@@ -1,4 +1,4 @@
-//! What machine code keeps out of the frame: numbers, truth values, members, moments, and ranges that loops go through.
+//! Kinds of values that machine code keeps outside of the frame.
 
 use vesper_interp::Frame;
 use vesper_interp::code::Range;
@@ -7,34 +7,33 @@ use vesper_ir::types::TypePattern;
 use vesper_ir::value::Member;
 use vesper_ir::{Op, Value};
 
-/// A kind of value that has a form in machine registers.
+/// A kind of value with a form in machine registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Boolean,
     Integer,
     Float,
-    /// A coefficient of 64 bits and a scale; longer ones are left to the interpreter.
+    /// A 64-bit coefficient and a scale; the interpreter computes larger ones.
     Decimal,
     Timestamp,
     Date,
     Duration,
     Member,
-    /// What a loop has before it: the next integer, the step, how many are left.
+    /// The remaining range of a loop: next integer, step and count.
     Range,
-    /// A text, by its place among those of the run; only where there is no frame.
+    /// A text, as an index into the texts of the run; only without a frame.
     Text,
-    /// An array of records whose fields stand in rows: where the first is, and how many there are; likewise.
+    /// An array of records in rows: address of the first row and count; only without a frame.
     Rows,
-    /// The same of an array of records: where the fields of the next item stand that are computed with, its place, and
-    /// how many are left.
+    /// The remaining items of a loop over records: address of the next row, position and count.
     Items,
 }
 
-/// What stands in the slots of one register.
+/// The slot contents of one register.
 pub(crate) type Bits = [u64; 3];
 
 impl Kind {
-    /// How many slots it takes.
+    /// Returns the number of slots.
     pub(crate) fn width(self) -> usize {
         match self {
             Self::Decimal | Self::Rows => 2,
@@ -43,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// The kind of a value that is known beforehand; nothing for one that stays in the frame.
+    /// Returns the kind of a known value, or `None` if it stays in the frame.
     pub(crate) fn of(value: &Value) -> Option<Self> {
         let kind = match value {
             Value::Boolean(_) => Self::Boolean,
@@ -56,11 +55,11 @@ impl Kind {
             Value::Member(_) => Self::Member,
             _ => return None,
         };
-        // A decimal that is not small has no form here.
+        // A large decimal has no form here.
         kind.bits(value).map(|_| kind)
     }
 
-    /// The kind of what stands in words as this.
+    /// Returns the kind of a form in words.
     pub(crate) fn of_form(form: Form) -> Self {
         match form {
             Form::Boolean => Self::Boolean,
@@ -75,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// The kind of all values of a type.
+    /// Returns the kind of all values of a type.
     pub(crate) fn of_type(ty: &TypePattern) -> Option<Self> {
         match ty {
             TypePattern::Boolean => Some(Self::Boolean),
@@ -90,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// The bits of a value, where it is of this kind and small enough.
+    /// Returns the bits of a value. Returns `None` if it has another kind or is too large.
     #[inline]
     pub(crate) fn bits(self, value: &Value) -> Option<Bits> {
         let one = |bits: u64| Some([bits, 0, 0]);
@@ -111,7 +110,7 @@ impl Kind {
         }
     }
 
-    /// Writes bits as a value; false where they are none, which compiled code never makes.
+    /// Writes bits as a value. Returns false for invalid bits, which compiled code never produces.
     #[inline]
     pub(crate) fn write(self, place: &mut Value, [first, second, _]: Bits) -> bool {
         match self {
@@ -138,13 +137,13 @@ impl Kind {
     }
 }
 
-/// The bits of a range that a loop goes through.
+/// Returns the bits of a loop's remaining range.
 pub(crate) fn range_bits(frame: &Frame, slot: usize) -> Option<Bits> {
     let range = frame.range(slot)?;
     Some([range.next.cast_unsigned(), range.step.cast_unsigned(), range.left])
 }
 
-/// Writes the bits of a range back.
+/// Writes the bits of a range back to its loop.
 pub(crate) fn write_range(frame: &mut Frame, slot: usize, [next, step, left]: Bits) -> bool {
     let range = Range {
         next: next.cast_signed(),
@@ -154,13 +153,13 @@ pub(crate) fn write_range(frame: &mut Frame, slot: usize, [next, step, left]: Bi
     frame.set_range(slot, range)
 }
 
-/// Writes back how far a loop through an array is.
+/// Writes the position of a loop over an array back.
 pub(crate) fn write_position(frame: &mut Frame, slot: usize, [_, next, _]: Bits) -> bool {
     let next = usize::try_from(next);
     next.is_ok_and(|next| frame.set_position(slot, next))
 }
 
-/// The operations that have machine code of their own, by what they do.
+/// The operations with inline machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inline {
     Add,
@@ -182,7 +181,7 @@ pub(crate) enum Inline {
     Compare(Comparison),
 }
 
-/// How two values are compared.
+/// A comparison of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,
@@ -193,7 +192,7 @@ pub(crate) enum Comparison {
     GreaterOrEqual,
 }
 
-/// What an operation does in machine code, on which kind, and of which kind the result is.
+/// Returns the inline operation, its operand kind and its result kind.
 pub(crate) fn inline(op: Op) -> Option<(Inline, Kind, Kind)> {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let same = |what, kind| Some((what, kind, kind));

@@ -1,12 +1,12 @@
-//! The second tier of the direct runtime: the bytecode of the interpreter, compiled to machine code with Cranelift.
+//! The machine code tier of the direct engine: compiles bytecode with Cranelift.
 //!
-//! Compiled code never fails by itself. Wherever something unusual would happen (an overflow, a decimal that is not small,
-//! a broken contract, a request, an empty tank) it stops before that instruction, what it holds is written back to the
-//! frame, and the interpreter goes on from there.
+//! Compiled code never fails by itself. Before an unusual case (an overflow, a large decimal, a broken contract, a
+//! request, exhausted fuel) it stops, its values are written back to the frame, and the interpreter continues from
+//! there.
 //!
-//! `flow` says what instructions read and write and what is still needed where; `plan` decides how each one is done and
-//! where values stand between them; `lower` writes Cranelift's form of that; `machine` holds the memory with the result;
-//! `runtime` is what happens while it runs.
+//! `dataflow` computes reads, writes and liveness. `plan` decides how each instruction is compiled and where values
+//! live. `lower` emits Cranelift IR. `machine` owns the executable memory. `runtime` and `frameless` run the code,
+//! with and without a frame.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,31 +22,31 @@ use vesper_interp::code::{Code, Instruction, Tables};
 use vesper_interp::native::Native;
 use vesper_interp::words::{Express, Shape};
 
-mod apart;
-mod flow;
+mod dataflow;
+mod frameless;
 mod kinds;
 mod lookup;
 mod lower;
 mod machine;
 mod plan;
+mod record_splitting;
 mod routines;
 mod runtime;
-mod words;
 
-use lower::{Called, Functions, Lower, Manner, Side};
-use machine::{Alone, Level, Machine};
+use lower::{FramelessFunctions, Functions, Lower, LowerOptions, Side};
+use machine::{FramelessMachine, Level, Machine};
 use plan::Plan;
 use runtime::{Compiled, Parts};
 
-/// How code is compiled.
+/// Compiler options.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The guard that fails whatever happens: every exit can be tried without finding an input that leads to it.
+    /// A guard that always fails. Tests reach every exit with it, without a matching input.
     pub fail_guard: Option<u32>,
-    /// Code of more instructions is not compiled: the time that it takes grows faster than the code.
+    /// The maximum instructions of compiled code, because compile time grows faster than the code.
     pub max_instructions: usize,
-    /// Code without loops of so many instructions is made at the quick level: it runs once a call, and most of what a
-    /// better allocation of registers would save there is less than the time to find one.
+    /// Code without loops from this many instructions on is compiled at the quick level. It runs once per call, and
+    /// better register allocation would save less than it costs.
     pub quick_from: usize,
 }
 
@@ -60,7 +60,7 @@ impl Default for Options {
     }
 }
 
-/// Why there is no machine code of a node. The interpreter runs it as before.
+/// The reason why a node was not compiled. The interpreter runs it instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCompiled(String);
 
@@ -84,13 +84,13 @@ pub fn compile(
     shape: Option<Arc<Shape>>,
     options: &Options,
 ) -> Result<Box<dyn Native>, NotCompiled> {
-    guarded(|| {
+    catch_panics(|| {
         let level = level(code, options);
         let mut arena = machine::module(level)?;
-        let framed = define(&mut arena, code, options, level, Manners::Framed);
+        let framed = define(&mut arena, code, options, level, FunctionForm::Framed);
         let made = framed.and_then(|(function, bytes, side)| {
             let shape = shape.filter(|_| level == Level::Good);
-            let express = expressed(&mut arena, code, shape, options, side.guards)?;
+            let express = define_frameless(&mut arena, code, shape, options, side.guards)?;
             Ok((function, bytes, side, express))
         });
         match made {
@@ -115,16 +115,16 @@ pub fn compile(
     })
 }
 
-/// Compiles the function without a frame alone, for inputs whose decimals have these scales where one is said: alignment,
-/// comparison and the scales of results are then settled here and not in every run. It gives up on other scales.
+/// Compiles only the frameless function, for inputs with these scales where known. Alignment, comparison and result
+/// scales are then resolved at compile time. The function gives up on other scales.
 pub fn compile_scaled(
     code: &Code,
     shape: &Arc<Shape>,
     scales: &[Option<u16>],
     options: &Options,
 ) -> Result<Box<dyn Express>, NotCompiled> {
-    guarded(|| {
-        let apart = taken_apart(code, options);
+    catch_panics(|| {
+        let apart = split_records(code, options);
         let (level, code) = (level(code, options), apart.as_ref().unwrap_or(code));
         if level != Level::Good || Plan::new(code, Some(shape))?.always_leaves() {
             return Err(NotCompiled::new("a run always comes to what it leaves"));
@@ -135,20 +135,20 @@ pub fn compile_scaled(
             code,
             options,
             Level::Good,
-            Manners::Words(shape, scales),
+            FunctionForm::Words(shape, scales),
         ) {
             Ok((function, bytes, side)) => {
-                let second = Second {
+                let second = FramelessFunction {
                     function,
                     bytes,
                     guards: side.guards,
-                    parts: words::Parts {
+                    parts: frameless::Parts {
                         constants: code.constants.clone(),
                         sites: side.calls,
                         shape: Arc::clone(shape),
                     },
                 };
-                let alone: Box<dyn Express> = Box::new(Alone::new(arena, second)?);
+                let alone: Box<dyn Express> = Box::new(FramelessMachine::new(arena, second)?);
                 Ok(alone)
             }
             Err(why) => {
@@ -159,14 +159,14 @@ pub fn compile_scaled(
     })
 }
 
-/// With a frame, or without one, where some scales of the inputs may be known.
+/// The form of a function: with a frame, or without one and with known scales.
 #[derive(Clone, Copy)]
-enum Manners<'a> {
+enum FunctionForm<'a> {
     Framed,
     Words(&'a Shape, &'a [Option<u16>]),
 }
 
-impl<'a> Manners<'a> {
+impl<'a> FunctionForm<'a> {
     fn shape(self) -> Option<&'a Shape> {
         match self {
             Self::Framed => None,
@@ -175,23 +175,23 @@ impl<'a> Manners<'a> {
     }
 }
 
-/// A function without a frame that stands in a module.
-pub(crate) struct Second {
+/// A frameless function in a module.
+pub(crate) struct FramelessFunction {
     function: FuncId,
-    parts: words::Parts,
+    parts: frameless::Parts,
     guards: u32,
     bytes: usize,
 }
 
-/// The function without a frame; nothing where a run always comes to what it leaves, or where a guard of the other is to
-/// fail, which nobody would notice otherwise. No shape is given of long code: what is saved around the run is little of it.
-fn expressed(
+/// Defines the frameless function. Returns `None` if every run would give up, or if a guard of the framed function is
+/// forced. Long code has no shape, because a frame costs little of its run.
+fn define_frameless(
     module: &mut JITModule,
     code: &Code,
     shape: Option<Arc<Shape>>,
     options: &Options,
     guards: u32,
-) -> Result<Option<Second>, NotCompiled> {
+) -> Result<Option<FramelessFunction>, NotCompiled> {
     let is_shown = options.fail_guard.is_none_or(|guard| guard >= guards);
     let Some(shape) = shape.filter(|_| is_shown) else {
         return Ok(None);
@@ -200,17 +200,23 @@ fn expressed(
         fail_guard: options.fail_guard.map(|guard| guard - guards),
         ..*options
     };
-    let apart = taken_apart(code, &options);
+    let apart = split_records(code, &options);
     let code = apart.as_ref().unwrap_or(code);
     if Plan::new(code, Some(&shape))?.always_leaves() {
         return Ok(None);
     }
-    let (function, bytes, side) = define(module, code, &options, Level::Good, Manners::Words(&shape, &[]))?;
-    Ok(Some(Second {
+    let (function, bytes, side) = define(
+        module,
+        code,
+        &options,
+        Level::Good,
+        FunctionForm::Words(&shape, &[]),
+    )?;
+    Ok(Some(FramelessFunction {
         function,
         bytes,
         guards: side.guards,
-        parts: words::Parts {
+        parts: frameless::Parts {
             constants: code.constants.clone(),
             sites: side.calls,
             shape,
@@ -218,40 +224,40 @@ fn expressed(
     }))
 }
 
-/// The code without records that are made only to be taken apart, where there are any and it does not become too long.
-fn taken_apart(code: &Code, options: &Options) -> Option<Code> {
-    apart::taken_apart(code).filter(|apart| apart.instructions.len() <= options.max_instructions)
+/// Splits records that are only read by field. Returns `None` without any, or if the code becomes too long.
+fn split_records(code: &Code, options: &Options) -> Option<Code> {
+    record_splitting::split_records(code).filter(|apart| apart.instructions.len() <= options.max_instructions)
 }
 
-/// What machine code is made of, in Cranelift's notation.
+/// Returns the Cranelift IR of the code.
 pub fn clif(code: &Code) -> Result<String, NotCompiled> {
-    guarded(|| {
+    catch_panics(|| {
         let options = Options::default();
         let level = level(code, &options);
         let mut module = machine::module(level)?;
-        let made = built(&mut module, code, &options, level, Manners::Framed);
+        let made = build_function(&mut module, code, &options, level, FunctionForm::Framed);
         machine::release(module);
         made.map(|(_, context, _)| context.func.display().to_string())
     })
 }
 
-/// The machine code in the notation of an assembler.
+/// Returns the machine code as assembly.
 pub fn asm(code: &Code) -> Result<String, NotCompiled> {
-    guarded(|| assembled(code, level(code, &Options::default()), Manners::Framed))
+    catch_panics(|| assemble(code, level(code, &Options::default()), FunctionForm::Framed))
 }
 
-/// The same of the function without a frame.
+/// Returns the frameless machine code as assembly.
 pub fn asm_without_frame(code: &Code, shape: &Shape) -> Result<String, NotCompiled> {
-    guarded(|| {
-        let apart = taken_apart(code, &Options::default());
+    catch_panics(|| {
+        let apart = split_records(code, &Options::default());
         let code = apart.as_ref().unwrap_or(code);
-        assembled(code, Level::Good, Manners::Words(shape, &[]))
+        assemble(code, Level::Good, FunctionForm::Words(shape, &[]))
     })
 }
 
-fn assembled(code: &Code, level: Level, manners: Manners<'_>) -> Result<String, NotCompiled> {
+fn assemble(code: &Code, level: Level, manners: FunctionForm<'_>) -> Result<String, NotCompiled> {
     let mut module = machine::module(level)?;
-    let made = built(&mut module, code, &Options::default(), level, manners);
+    let made = build_function(&mut module, code, &Options::default(), level, manners);
     machine::release(module);
     let (_, mut context, _) = made?;
     context.set_disasm(true);
@@ -262,12 +268,12 @@ fn assembled(code: &Code, level: Level, manners: Manners<'_>) -> Result<String, 
     Ok(compiled.vcode.clone().unwrap_or_default())
 }
 
-/// The level that code is made at.
+/// Chooses the level at which code is compiled.
 fn level(code: &Code, options: &Options) -> Level {
     let mut all = code.instructions.iter().enumerate();
     let is_long = code.instructions.len() >= options.quick_from;
     let is_of_loop = |(at, one): (usize, &Instruction)| {
-        flow::takes_fuel(one) || flow::touched(code, one).jump.is_some_and(|to| to <= at)
+        dataflow::takes_fuel(one) || dataflow::accesses(code, one).jump.is_some_and(|to| to <= at)
     };
     if is_long && !all.any(is_of_loop) {
         Level::Quick
@@ -276,8 +282,8 @@ fn level(code: &Code, options: &Options) -> Level {
     }
 }
 
-/// A compiler that panics has compiled nothing.
-fn guarded<T>(run: impl FnOnce() -> Result<T, NotCompiled>) -> Result<T, NotCompiled> {
+/// Runs the compiler, and turns a panic into `NotCompiled`.
+fn catch_panics<T>(run: impl FnOnce() -> Result<T, NotCompiled>) -> Result<T, NotCompiled> {
     let made = catch_unwind(AssertUnwindSafe(run));
     made.unwrap_or_else(|_| {
         Err(NotCompiled::new(
@@ -303,7 +309,7 @@ fn parts(code: &Code, side: Side) -> Parts {
     }
 }
 
-fn refuse_what_is_not_compiled(code: &Code, options: &Options) -> Result<(), NotCompiled> {
+fn check_supported(code: &Code, options: &Options) -> Result<(), NotCompiled> {
     let count = code.instructions.len();
     if count > options.max_instructions {
         return Err(NotCompiled::new(format!(
@@ -323,16 +329,16 @@ fn refuse_what_is_not_compiled(code: &Code, options: &Options) -> Result<(), Not
     Ok(())
 }
 
-/// The function in Cranelift's form.
-fn built(
+/// Builds the function in Cranelift IR.
+fn build_function(
     module: &mut JITModule,
     code: &Code,
     options: &Options,
     level: Level,
-    manners: Manners<'_>,
+    manners: FunctionForm<'_>,
 ) -> Result<(FuncId, Context, Side), NotCompiled> {
     let shape = manners.shape();
-    refuse_what_is_not_compiled(code, options)?;
+    check_supported(code, options)?;
     let plan = Plan::new(code, shape)?;
     let pointer = module.target_config().pointer_type();
     let signature = |module: &JITModule, parameters: &[types::Type]| -> Signature {
@@ -381,7 +387,7 @@ fn built(
         decimal_multiply: module.declare_func_in_func(multiply, &mut context.func),
         decimal_compare: module.declare_func_in_func(compare, &mut context.func),
     };
-    let called = Called {
+    let called = FramelessFunctions {
         call: module.declare_func_in_func(call, &mut context.func),
         find: module.declare_func_in_func(find, &mut context.func),
         length: module.declare_func_in_func(length, &mut context.func),
@@ -392,13 +398,13 @@ fn built(
         &plan,
         builder,
         functions,
-        Manner {
+        LowerOptions {
             fail_guard: options.fail_guard,
             level,
             without_frame: shape.map(|shape| (shape, called)),
             scales: match manners {
-                Manners::Framed => &[],
-                Manners::Words(_, scales) => scales,
+                FunctionForm::Framed => &[],
+                FunctionForm::Words(_, scales) => scales,
             },
         },
         module.target_config(),
@@ -406,15 +412,15 @@ fn built(
     Ok((function, context, side))
 }
 
-/// The function as machine code in a module, and how many bytes it has.
+/// Defines the function in a module and returns its size in bytes.
 fn define(
     module: &mut JITModule,
     code: &Code,
     options: &Options,
     level: Level,
-    manners: Manners<'_>,
+    manners: FunctionForm<'_>,
 ) -> Result<(FuncId, usize, Side), NotCompiled> {
-    let (function, mut context, side) = built(module, code, options, level, manners)?;
+    let (function, mut context, side) = build_function(module, code, options, level, manners)?;
     let defined = module.define_function(function, &mut context);
     defined.map_err(|error| NotCompiled::new(format!("Cranelift refuses: {error:?}")))?;
     let bytes = context.compiled_code().map_or(0, |code| code.code_buffer().len());

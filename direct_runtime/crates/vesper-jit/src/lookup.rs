@@ -1,33 +1,32 @@
-//! Texts of a constant set, or keys of a constant map, looked up by their length and two of their bytes, or where all are
-//! short as one number each.
+//! Perfect hash tables over the texts of a constant set or map.
 //!
-//! A table is made once, when a node is compiled, in which no two of them come to the same place. A text that is looked up
-//! is then compared with one of them at most.
+//! A table hashes length and two bytes of a text, or packs short texts into numbers. It is built at compile time
+//! without collisions, so a lookup compares at most one text.
 
 use std::sync::Arc;
 
 use vesper_ir::Set;
 
-/// Where each text stands among all of them, by a number that is made of it.
+/// A collision-free table of texts, hashed by length and two bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
-    /// The texts, each at the place of its number; what is not there is nothing.
+    /// The text and its index at each hash place.
     table: Vec<Option<(Box<str>, u32)>>,
-    /// Two factors that keep the texts apart.
+    /// Two factors that avoid collisions.
     factors: (usize, usize),
 }
 
-/// Larger constants are searched as sets are.
-const MOST: usize = 64;
-/// A table has at most so many places for each text.
-const ROOM: usize = 16;
+/// The maximum texts; larger constants are searched as sets.
+const MAX_TEXTS: usize = 64;
+/// The maximum hash places per text.
+const MAX_PLACES_PER_TEXT: usize = 16;
 const FACTORS: [usize; 8] = [1, 3, 5, 7, 11, 13, 17, 31];
 
-/// The bytes of a text of up to eight as one number, which no other text of the same length has.
+/// Packs a text of up to eight bytes into a number. It is unique among texts of its length.
 #[inline]
-pub(crate) fn packed(text: &[u8]) -> Option<u64> {
+pub(crate) fn pack(text: &[u8]) -> Option<u64> {
     if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
-        // They overlap, and together they are the whole.
+        // The two chunks overlap and cover the whole text.
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
         return (text.len() <= 8).then(|| u64::from(first) | u64::from(last) << 32);
     }
@@ -38,41 +37,47 @@ pub(crate) fn packed(text: &[u8]) -> Option<u64> {
     Some(u64::from(*first) | u64::from(*middle) << 8 | u64::from(*last) << 16)
 }
 
-/// Texts of up to eight bytes, each by its number.
+/// A collision-free table of texts of up to eight bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Short {
-    /// The number, the length and the place of each text; where there is none a length that none has.
+pub(crate) struct ShortTexts {
+    /// The number, length and index of each text; an empty place has an impossible length.
     table: Vec<(u64, usize, u32)>,
-    /// What keeps the texts apart in the upper bits of a product,
+    /// The multiplier that avoids collisions in the upper bits of the product.
     factor: u64,
-    /// and how many bits are below those.
+    /// The number of lower bits to discard.
     below: u32,
 }
 
-/// One of many odd numbers whose bits look alike nowhere.
+/// Returns one of many odd factors with well-mixed bits.
 fn factor(number: u64) -> u64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d) | 1
 }
 
-impl Short {
-    /// A table for these texts; nothing where one is long, there are many, or none keeps them apart.
+impl ShortTexts {
+    /// Builds the table. Returns `None` if a text is long, there are too many, or no factor works.
     pub(crate) fn new(keys: &Set) -> Option<Self> {
         let Set::Text(texts) = keys else {
             return None;
         };
-        if texts.is_empty() || texts.len() > MOST {
+        if texts.is_empty() || texts.len() > MAX_TEXTS {
             return None;
         }
-        let numbers: Option<Vec<u64>> = texts.iter().map(|text| packed(text.as_bytes())).collect();
+        let numbers: Option<Vec<u64>> = texts.iter().map(|text| pack(text.as_bytes())).collect();
         let numbers = numbers?;
         let size = (texts.len() * 4).next_power_of_two();
         let below = u64::BITS - size.ilog2();
         (1..=64)
             .map(factor)
-            .find_map(|factor| Self::by(texts, &numbers, size, factor, below))
+            .find_map(|factor| Self::with_factor(texts, &numbers, size, factor, below))
     }
 
-    fn by(texts: &[Arc<str>], numbers: &[u64], size: usize, factor: u64, below: u32) -> Option<Self> {
+    fn with_factor(
+        texts: &[Arc<str>],
+        numbers: &[u64],
+        size: usize,
+        factor: u64,
+        below: u32,
+    ) -> Option<Self> {
         let mut short = Self {
             table: vec![(0, usize::MAX, 0); size],
             factor,
@@ -93,17 +98,17 @@ impl Short {
         usize::try_from(number.wrapping_mul(self.factor) >> self.below).unwrap_or(usize::MAX)
     }
 
-    /// The place of a text among all.
+    /// Returns the index of a text.
     #[inline]
     pub(crate) fn find(&self, text: &str) -> Option<usize> {
-        let number = packed(text.as_bytes())?;
+        let number = pack(text.as_bytes())?;
         let (known, length, place) = *self.table.get(self.at(number))?;
         let is_it = known == number && length == text.len();
         is_it.then_some(place as usize)
     }
 }
 
-/// The number of a text.
+/// Hashes a text.
 #[inline]
 fn number(text: &[u8], (first, last): (usize, usize)) -> usize {
     match text {
@@ -114,17 +119,17 @@ fn number(text: &[u8], (first, last): (usize, usize)) -> usize {
 }
 
 impl Lookup {
-    /// A table for these texts; nothing where there are many, or none keeps them apart.
+    /// Builds the table. Returns `None` if there are too many texts or no factors work.
     pub(crate) fn new(keys: &Set) -> Option<Self> {
         let Set::Text(texts) = keys else {
             return None;
         };
-        if texts.is_empty() || texts.len() > MOST {
+        if texts.is_empty() || texts.len() > MAX_TEXTS {
             return None;
         }
         let least = texts.len().next_power_of_two() * 2;
         let sizes = std::iter::successors(Some(least), |size| Some(size * 2));
-        let sizes = sizes.take_while(|size| *size <= texts.len().next_power_of_two() * ROOM);
+        let sizes = sizes.take_while(|size| *size <= texts.len().next_power_of_two() * MAX_PLACES_PER_TEXT);
         for size in sizes {
             for first in FACTORS {
                 for last in FACTORS {
@@ -146,7 +151,7 @@ impl Lookup {
         None
     }
 
-    /// The place of a text among all.
+    /// Returns the index of a text.
     #[inline]
     pub(crate) fn find(&self, text: &str) -> Option<usize> {
         let at = number(text.as_bytes(), self.factors) & (self.table.len() - 1);
@@ -189,7 +194,7 @@ mod tests {
     #[test]
     fn short_texts_are_found_at_their_places_and_nothing_else_is() {
         let known = texts(&["", "a", "ab", "abc", "abcd", "abcdefgh", "NG", "straße", "日本"]);
-        let short = Short::new(&known).unwrap();
+        let short = ShortTexts::new(&known).unwrap();
         for (place, text) in known.iter().enumerate() {
             let vesper_ir::Value::Text(text) = text else {
                 continue;
@@ -211,8 +216,8 @@ mod tests {
         ] {
             assert_eq!(short.find(other), None, "{other:?}");
         }
-        // Their numbers are the same, and only their lengths differ.
-        assert!(Short::new(&texts(&["a", "aaa"])).is_none());
+        // Equal numbers that differ only in length.
+        assert!(ShortTexts::new(&texts(&["a", "aaa"])).is_none());
     }
 
     #[test]
@@ -220,7 +225,7 @@ mod tests {
         let all: Vec<String> = (0..64).map(|number| format!("k{number}")).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         let known = texts(&all);
-        if let Some(short) = Short::new(&known) {
+        if let Some(short) = ShortTexts::new(&known) {
             for (place, text) in known.iter().enumerate() {
                 let vesper_ir::Value::Text(text) = text else {
                     continue;
@@ -228,8 +233,8 @@ mod tests {
                 assert_eq!(short.find(&text), Some(place), "{text}");
             }
         }
-        assert!(Short::new(&texts(&["ninebytes"])).is_none());
-        assert!(Short::new(&texts(&[])).is_none());
+        assert!(ShortTexts::new(&texts(&["ninebytes"])).is_none());
+        assert!(ShortTexts::new(&texts(&[])).is_none());
     }
 
     #[test]

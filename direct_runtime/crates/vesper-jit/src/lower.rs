@@ -1,4 +1,4 @@
-//! Makes Cranelift's intermediate form of a plan, one block of bytecode after the other.
+//! Lowering of a plan to Cranelift IR, one block of bytecode after the other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,33 +10,33 @@ use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_interp::words::Shape;
 
 use crate::NotCompiled;
-use crate::flow::{of, of_loop, touched};
+use crate::dataflow::{accesses, loop_place, register_place};
 use crate::kinds::{Comparison, Inline, Kind, inline};
 use crate::machine::Level;
 use crate::plan::{How, Known, Place, Plan, State, apply, scales};
-use crate::runtime::{Entry, Exit, FAULTED, Kept, REFUSED, Site, answer};
+use crate::runtime::{Entry, Exit, FAULTED, REFUSED, Site, SlotBinding, answer};
 
-mod called;
+mod decimal_calls;
 mod decimals;
 mod exits;
+mod frameless;
 mod loops;
 mod masks;
 mod numbers;
-mod plain;
 mod ranges;
 mod rounds;
 mod selects;
 mod sites;
-mod words;
+mod unnoted_loops;
 
-pub(crate) use words::{Called, Wordly};
+pub(crate) use frameless::{Frameless, FramelessFunctions};
 
 use exits::Late;
 use loops::InStep;
-use plain::Copies;
 use rounds::Counted;
+use unnoted_loops::Copies;
 
-/// Functions of this crate that compiled code calls.
+/// The functions of this crate that compiled code calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Functions {
     pub(crate) step: FuncRef,
@@ -47,19 +47,19 @@ pub(crate) struct Functions {
     pub(crate) decimal_compare: FuncRef,
 }
 
-/// How a function is written.
+/// The options of one lowered function.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner<'a> {
-    /// The guard that fails whatever happens.
+pub(crate) struct LowerOptions<'a> {
+    /// The guard that always fails.
     pub(crate) fail_guard: Option<u32>,
     pub(crate) level: Level,
-    /// Where inputs and outputs are words.
-    pub(crate) without_frame: Option<(&'a Shape, Called)>,
-    /// The scales that decimals among the inputs have, where they are known; code that meets another gives up.
+    /// The layout of words and the functions to call, for frameless code.
+    pub(crate) without_frame: Option<(&'a Shape, FramelessFunctions)>,
+    /// The known scales of decimal inputs; the code gives up on others.
     pub(crate) scales: &'a [Option<u16>],
 }
 
-/// What goes with the machine code.
+/// The data that accompanies the machine code.
 #[derive(Debug, Default)]
 pub(crate) struct Side {
     pub(crate) exits: Vec<Exit>,
@@ -68,12 +68,12 @@ pub(crate) struct Side {
     pub(crate) slots: usize,
     pub(crate) constants: Vec<(usize, [u64; 2])>,
     pub(crate) guards: u32,
-    /// What functions do where there is no frame.
-    pub(crate) calls: Vec<crate::words::Site>,
+    /// The calls of frameless code.
+    pub(crate) calls: Vec<crate::frameless::Site>,
 }
 
 /// The parts of a value in machine registers.
-type Held = Vec<Value>;
+type ValueParts = Vec<Value>;
 
 pub(crate) struct Lower<'a, 'b> {
     code: &'a Code,
@@ -81,11 +81,11 @@ pub(crate) struct Lower<'a, 'b> {
     builder: FunctionBuilder<'b>,
     functions: Functions,
     fail_guard: Option<u32>,
-    /// True where values stand in their slots between instructions, false where they stand in variables.
+    /// True if values live in slots between instructions, false if in variables.
     in_slots: bool,
     variables: HashMap<(usize, Kind, usize), Variable>,
     slots: BTreeMap<usize, usize>,
-    /// Where constants stand that routines compute with.
+    /// The slots of constants that routines compute with.
     constants: HashMap<[u64; 2], usize>,
     side: Side,
     blocks: HashMap<usize, Block>,
@@ -94,61 +94,61 @@ pub(crate) struct Lower<'a, 'b> {
     memory: Value,
     fuel: Variable,
     fault: Option<Block>,
-    /// Where code stops at the exit that it is given the number of.
+    /// The block that leaves at the exit given as its parameter.
     leave: Option<Block>,
-    /// Where code of the quick level stops because a function did not do what it was asked to.
+    /// The block that leaves quick-level code after a refused call.
     refused: Option<Block>,
-    /// Where values stand before the instruction at hand.
+    /// The locations of values before the current instruction.
     state: State,
     at: usize,
-    /// The exit before the instruction at hand, once there is one.
+    /// The exit before the current instruction, once it exists.
     before: Option<Block>,
-    /// While one side of a choice is computed that may not be taken.
-    tried: Option<Tried>,
-    /// The blocks that became part of a choice without jumps.
+    /// The side of a choice being computed speculatively.
+    tried: Option<TriedSide>,
+    /// The blocks merged into a choice without jumps.
     merged: HashSet<usize>,
-    /// Where there is no frame.
-    words: Option<Wordly<'a>>,
-    /// True where the call at hand cannot fail.
+    /// The state of frameless code.
+    words: Option<Frameless<'a>>,
+    /// True if the current call cannot fail.
     is_proven: bool,
-    /// What is kept of the fuel of loops that take it in step with their items, by the place of the range.
+    /// The loops with fuel in step with their items, by range place.
     in_step: HashMap<usize, InStep>,
-    /// Choices of such loops that are counted.
+    /// The counted choices of such loops.
     counted: Vec<Counted>,
-    /// Where the last of these were, as long as one is always followed by the next.
+    /// The positions of the last counted choices, while each always follows the one before.
     chain: Vec<usize>,
-    /// Copies of loops that note nothing.
+    /// The copies of loops without notes.
     plain: Copies,
-    /// The block behind the choice that was written last, where one comes to it from there alone.
+    /// The block after the last choice, if it is reached only from there.
     follows: Option<Block>,
-    /// The scales that are known at the start of each block; none where nothing is known of those of the inputs,
+    /// The known scales at the start of each block; empty if no input scale is known.
     scales: BTreeMap<usize, Known>,
-    /// and before the instruction at hand.
+    /// The known scales before the current instruction.
     fixed: Known,
 }
 
-/// One side of a choice: whether it is taken, and what it has computed so far.
+/// One side of a choice: whether it is taken, and the values computed so far.
 #[derive(Debug)]
-struct Tried {
+struct TriedSide {
     is_taken: Value,
     values: BTreeMap<(usize, usize), (Kind, Value)>,
 }
 
 const TRUSTED: MemFlagsData = MemFlagsData::trusted();
-/// No arguments of a block: values go from block to block by variables.
+/// The empty block arguments: values pass between blocks in variables.
 const NONE: [BlockArg; 0] = [];
 
 impl<'a, 'b> Lower<'a, 'b> {
-    /// Writes the whole function.
+    /// Lowers the whole function.
     pub(crate) fn write(
         code: &'a Code,
         plan: &'a Plan,
         mut builder: FunctionBuilder<'b>,
         functions: Functions,
-        manner: Manner<'a>,
+        manner: LowerOptions<'a>,
         config: cranelift_codegen::isa::TargetFrontendConfig,
     ) -> Result<Side, NotCompiled> {
-        let Manner {
+        let LowerOptions {
             fail_guard,
             level,
             without_frame,
@@ -193,7 +193,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             before: None,
             tried: None,
             merged: HashSet::new(),
-            words: without_frame.map(|(shape, call)| Wordly::new(shape, call, entry)),
+            words: without_frame.map(|(shape, call)| Frameless::new(shape, call, entry)),
             is_proven: false,
             in_step: HashMap::new(),
             counted: Vec::new(),
@@ -207,7 +207,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             },
             fixed: Known::default(),
         };
-        // Code of the quick level takes none.
+        // Quick-level code loads none.
         if level == Level::Good {
             let at_hand = lower.first_fuel();
             lower.builder.def_var(fuel, at_hand);
@@ -226,9 +226,9 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
         }
         lower.copies()?;
-        lower.late();
-        lower.say_too_long();
-        lower.give_up();
+        lower.write_late_blocks();
+        lower.write_too_long();
+        lower.write_give_up();
         lower.size_slots();
         lower.side.calls = lower.words.take().map(|words| words.sites).unwrap_or_default();
         lower.builder.seal_all_blocks();
@@ -236,16 +236,16 @@ impl<'a, 'b> Lower<'a, 'b> {
         Ok(lower.side)
     }
 
-    /// Where a run may begin.
+    /// Lowers the entries of a run.
     fn entries(&mut self, entry: Value) -> Result<(), NotCompiled> {
         let mut switch = Switch::new();
         let mut blocks = Vec::new();
         for (number, next) in self.plan.entries.iter().enumerate() {
-            let loads: Vec<Kept> = if *next == 0 {
+            let loads: Vec<SlotBinding> = if *next == 0 {
                 let loads = self.plan.loads.iter();
                 let at = |(place, kind): &(usize, Kind)| match &self.words {
                     Some(words) => words.input(*place, *kind),
-                    None => Some(self.kept(*place, *kind)),
+                    None => Some(self.slot_binding(*place, *kind)),
                 };
                 loads.filter_map(at).collect()
             } else {
@@ -280,7 +280,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         block.ok_or_else(|| NotCompiled::new("a jump goes to no block"))
     }
 
-    /// One block of bytecode.
+    /// Lowers one block of bytecode.
     fn block(&mut self, start: usize, state: State) -> Result<(), NotCompiled> {
         let block = self.block_at(start)?;
         if self.follows.take() != Some(block) {
@@ -295,7 +295,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             let at = self.at;
             let (Some(instruction), Some(how)) = (self.code.instructions.get(at), self.plan.how.get(at))
             else {
-                // Behind the last one: all is done.
+                // Past the last instruction: the run is complete.
                 if self.words.is_some() {
                     return self.give_outputs();
                 }
@@ -309,9 +309,9 @@ impl<'a, 'b> Lower<'a, 'b> {
                     self.builder.ins().jump(exit, &NONE);
                     return Ok(());
                 }
-                How::Move { out, from } => self.moved(*out, *from, instruction),
-                How::Step { reads, gives, direct } => match self.lent(gives) {
-                    Some(call) => self.lend(instruction, call, reads)?,
+                How::Move { out, from } => self.emit_move(*out, *from, instruction),
+                How::Step { reads, gives, direct } => match self.borrowing_call(gives) {
+                    Some(call) => self.emit_borrowing_call(instruction, call, reads)?,
                     None => self.step(instruction, None, reads, gives, *direct)?,
                 },
                 How::Inline { uses, .. } => {
@@ -328,7 +328,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             if !matches!(how, How::Step { .. }) {
                 apply(how, &mut self.state)?;
             }
-            self.fixed.pass(self.code, instruction);
+            self.fixed.transfer(self.code, instruction);
             self.at += 1;
             if self.plan.blocks.contains_key(&self.at) {
                 let to = self.edge(self.at)?;
@@ -338,7 +338,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
     }
 
-    /// An instruction with machine code of its own; true where it ended the block.
+    /// Lowers an inline instruction. Returns true if it ended the block.
     #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     fn inline(&mut self, instruction: &Instruction, how: &How) -> Result<bool, NotCompiled> {
         match *instruction {
@@ -348,25 +348,25 @@ impl<'a, 'b> Lower<'a, 'b> {
                 args,
                 expression,
             } => {
-                if self.decimal_in_slots(op, of(out), &args)? {
+                if self.decimal_in_slots(op, register_place(out), &args)? {
                     return Ok(false);
                 }
                 let (result, held) = if let Some((what, kind, result)) = inline(op) {
                     self.is_proven = self.code.is_proven(expression);
                     let [first, second, ..] = args;
-                    (result, self.computed(what, kind, first, second)?)
+                    (result, self.compute(what, kind, first, second)?)
                 } else {
                     self.is_proven = false;
                     self.by_function(op, &args)?
                 };
-                self.hold(of(out), result, &held);
+                self.write_value(register_place(out), result, &held);
             }
             Instruction::Move { out, from } => {
                 if let How::Inline { gives, .. } = how
                     && let [(_, kind)] = gives.as_slice()
                 {
                     let held = self.operand(from, *kind)?;
-                    self.hold(of(out), *kind, &held);
+                    self.write_value(register_place(out), *kind, &held);
                 }
             }
             Instruction::Jump { to } => {
@@ -410,40 +410,47 @@ impl<'a, 'b> Lower<'a, 'b> {
                 end,
                 step,
                 ..
-            } => self.first_of_range(of_loop(self.code, slot), [start, end, step])?,
+            } => self.first_of_range(loop_place(self.code, slot), [start, end, step])?,
             Instruction::Spend => self.spend(),
             Instruction::LoopNext { slot, item, done } => {
-                return self.next_of_range(how, of_loop(self.code, slot), of(item), done as usize);
+                return self.next_of_range(
+                    how,
+                    loop_place(self.code, slot),
+                    register_place(item),
+                    done as usize,
+                );
             }
             Instruction::LoopAdvance { slot, done } => {
-                return self.next_of_items(how, of_loop(self.code, slot), done as usize);
+                return self.next_of_items(how, loop_place(self.code, slot), done as usize);
             }
-            Instruction::LoopField { slot, place, .. } => self.field(how, of_loop(self.code, slot), place)?,
+            Instruction::LoopField { slot, place, .. } => {
+                self.field(how, loop_place(self.code, slot), place)?;
+            }
             Instruction::NoteItems { slot, began, point } => {
-                let rounds = self.taken(of_loop(self.code, slot), of(began))?;
+                let rounds = self.items_taken(loop_place(self.code, slot), register_place(began))?;
                 self.note_rounds(rounds, point)?;
             }
             Instruction::NoteRounds { count, point } => {
-                let rounds = self.only(of(count), Kind::Integer)?;
+                let rounds = self.only(register_place(count), Kind::Integer)?;
                 self.note_rounds(rounds, point)?;
             }
             Instruction::LoopBegan { slot, out } => {
-                let loop_place = of_loop(self.code, slot);
+                let loop_place = loop_place(self.code, slot);
                 let kind = self.state.native(loop_place).unwrap_or(Kind::Range);
-                let held = self.held(loop_place, kind);
+                let held = self.read_value(loop_place, kind);
                 if let [_, _, left] = held.as_slice() {
-                    self.hold(of(out), Kind::Integer, &[*left]);
+                    self.write_value(register_place(out), Kind::Integer, &[*left]);
                 }
             }
-            Instruction::LoopLimit { count, max, .. } => self.limit(of(count), max)?,
-            Instruction::LoopRound { count } => self.round(of(count))?,
-            // In a copy for which all has been seen.
+            Instruction::LoopLimit { count, max, .. } => self.limit(register_place(count), max)?,
+            Instruction::LoopRound { count } => self.round(register_place(count))?,
+            // In a copy without notes.
             Instruction::Note { .. } if self.plain.is_written() => {}
             Instruction::Note { word, bit } => {
-                let path = self.only(of(word), Kind::Integer)?;
+                let path = self.only(register_place(word), Kind::Integer)?;
                 let bit = self.builder.ins().iconst(types::I64, 1_i64 << bit);
                 let path = self.builder.ins().bor(path, bit);
-                self.hold(of(word), Kind::Integer, &[path]);
+                self.write_value(register_place(word), Kind::Integer, &[path]);
             }
             _ => {
                 return Err(NotCompiled::new(
@@ -454,7 +461,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         Ok(false)
     }
 
-    /// Ends a block with a choice.
+    /// Ends a block with a branch.
     fn branch(
         &mut self,
         how: &How,
@@ -475,14 +482,14 @@ impl<'a, 'b> Lower<'a, 'b> {
         Ok(true)
     }
 
-    fn moved(&mut self, out: usize, from: usize, instruction: &Instruction) {
-        // What stands nowhere is moved nowhere: whoever needs it gives up.
+    fn emit_move(&mut self, out: usize, from: usize, instruction: &Instruction) {
+        // A value without a location is not moved; its readers give up.
         if out == from || self.is_nowhere(from) {
             return;
         }
         if let Some(kind) = self.state.native(from) {
-            let held = self.held(from, kind);
-            self.hold(out, kind, &held);
+            let held = self.read_value(from, kind);
+            self.write_value(out, kind, &held);
         } else {
             self.call_site(
                 Site {
@@ -499,15 +506,15 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
     }
 
-    fn kept(&mut self, place: usize, kind: Kind) -> Kept {
+    fn slot_binding(&mut self, place: usize, kind: Kind) -> SlotBinding {
         let free = &mut self.side.slots;
-        // A register may hold a decimal at one time and something else at another: room for the widest.
+        // A register may hold values of several kinds, so its slots fit the widest.
         let slot = *self.slots.entry(place).or_insert_with(|| {
             let slot = *free;
             *free += kind.width().max(2);
             slot
         });
-        Kept { place, kind, slot }
+        SlotBinding { place, kind, slot }
     }
 
     fn variable(&mut self, place: usize, kind: Kind, part: usize) -> Variable {
@@ -516,20 +523,20 @@ impl<'a, 'b> Lower<'a, 'b> {
         *made.or_insert_with(|| builder.declare_var(type_of(kind)))
     }
 
-    /// The parts of a value in machine registers.
-    fn held(&mut self, place: usize, kind: Kind) -> Held {
+    /// Reads the parts of a value.
+    fn read_value(&mut self, place: usize, kind: Kind) -> ValueParts {
         (0..kind.width())
-            .map(|part| self.held_part(place, kind, part))
+            .map(|part| self.read_part(place, kind, part))
             .collect()
     }
 
-    fn held_part(&mut self, place: usize, kind: Kind, part: usize) -> Value {
+    fn read_part(&mut self, place: usize, kind: Kind, part: usize) -> Value {
         let tried = self.tried.as_ref();
         if let Some((_, value)) = tried.and_then(|tried| tried.values.get(&(place, part))) {
             return *value;
         }
         if self.in_slots {
-            let kept = self.kept(place, kind);
+            let kept = self.slot_binding(place, kind);
             return self.load_part(kept, part);
         }
         if let (Kind::Decimal, 1, Some(scale)) = (kind, part, self.fixed.get(place)) {
@@ -540,17 +547,17 @@ impl<'a, 'b> Lower<'a, 'b> {
     }
 
     fn only(&mut self, place: usize, kind: Kind) -> Result<Value, NotCompiled> {
-        first_of(&self.held(place, kind))
+        first_of(&self.read_value(place, kind))
     }
 
-    fn hold(&mut self, place: usize, kind: Kind, held: &[Value]) {
+    fn write_value(&mut self, place: usize, kind: Kind, held: &[Value]) {
         for (part, value) in held.iter().enumerate() {
             if let Some(tried) = &mut self.tried {
                 tried.values.insert((place, part), (kind, *value));
                 continue;
             }
             if self.in_slots {
-                let kept = self.kept(place, kind);
+                let kept = self.slot_binding(place, kind);
                 self.store_part(kept, part, *value);
                 continue;
             }
@@ -559,10 +566,10 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
     }
 
-    /// What an operand stands for.
-    fn operand(&mut self, operand: Operand, kind: Kind) -> Result<Held, NotCompiled> {
+    /// Reads the parts of an operand.
+    fn operand(&mut self, operand: Operand, kind: Kind) -> Result<ValueParts, NotCompiled> {
         if let Some(register) = operand.as_register() {
-            return Ok(self.held(of(register), kind));
+            return Ok(self.read_value(register_place(register), kind));
         }
         if kind == Kind::Text
             && let Some(text) = self.text(operand)
@@ -587,47 +594,47 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
     }
 
-    /// Reads the slots of a value.
-    fn load(&mut self, kept: Kept) -> Held {
+    /// Loads the slots of a value.
+    fn load(&mut self, kept: SlotBinding) -> ValueParts {
         let held = (0..kept.kind.width())
             .map(|part| self.load_part(kept, part))
             .collect();
         if kept.kind == Kind::Range {
-            self.with_its_end(held)
+            self.range_with_end(held)
         } else {
             held
         }
     }
 
-    fn load_part(&mut self, kept: Kept, part: usize) -> Value {
+    fn load_part(&mut self, kept: SlotBinding, part: usize) -> Value {
         let (memory, offset) = (self.memory(), offset(kept.slot + part));
         let ty = type_of(kept.kind);
         self.builder.ins().load(ty, TRUSTED, memory, offset)
     }
 
-    /// Takes up what a function has put into the slots of a value.
-    fn take_loaded(&mut self, kept: Kept) {
+    /// Reads the slots that a called function has filled.
+    fn take_loaded(&mut self, kept: SlotBinding) {
         if !self.in_slots {
             let held = self.load(kept);
-            self.hold(kept.place, kept.kind, &held);
+            self.write_value(kept.place, kept.kind, &held);
         }
     }
 
-    /// Writes the slots of a value, unless that is where it stands.
-    fn store(&mut self, kept: Kept) {
+    /// Stores a value to its slots, unless it lives there.
+    fn store(&mut self, kept: SlotBinding) {
         if self.in_slots {
             return;
         }
-        let mut held = self.held(kept.place, kept.kind);
+        let mut held = self.read_value(kept.place, kept.kind);
         if kept.kind == Kind::Range {
-            held = self.with_its_next(held);
+            held = self.range_with_next(held);
         }
         for (part, value) in held.into_iter().enumerate() {
             self.store_part(kept, part, value);
         }
     }
 
-    fn store_part(&mut self, kept: Kept, part: usize, value: Value) {
+    fn store_part(&mut self, kept: SlotBinding, part: usize, value: Value) {
         let value = if kept.kind == Kind::Boolean {
             self.builder.ins().uextend(types::I64, value)
         } else {
@@ -637,10 +644,10 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.builder.ins().store(TRUSTED, value, memory, offset);
     }
 
-    /// Whether a comparison of two operands holds.
+    /// Evaluates a comparison of two operands.
     fn holds(&mut self, op: vesper_ir::Op, first: Operand, second: Operand) -> Result<Value, NotCompiled> {
         let held = match inline(op) {
-            Some((what, kind, _)) => self.computed(what, kind, first, second)?,
+            Some((what, kind, _)) => self.compute(what, kind, first, second)?,
             None => self.by_function(op, &[first, second])?.1,
         };
         first_of(&held)
@@ -661,7 +668,7 @@ fn type_of(kind: Kind) -> Type {
     }
 }
 
-/// Where a slot stands in the memory of slots.
+/// Returns the byte offset of a slot.
 fn offset(slot: usize) -> i32 {
     i32::try_from(slot * 8).unwrap_or(i32::MAX)
 }

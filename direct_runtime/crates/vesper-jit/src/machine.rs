@@ -1,4 +1,4 @@
-//! Memory with machine code in it.
+//! Executable memory with compiled code.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,25 +9,25 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, default_libcall_names};
 use vesper_interp::words::{Block, Ended, Express, Shape, Words};
 
+use crate::FramelessFunction;
 use crate::NotCompiled;
-use crate::Second;
+use crate::frameless::{self, FramelessCode, call_at, find_at, length_of};
 use crate::routines::{decimal_add, decimal_compare, decimal_multiply, decimal_subtract};
 use crate::runtime::{Context, refill, step_at};
-use crate::words::{self, Expressed, call_at, find_at, length_of};
 
-/// What compiled code is: it is given the context, the slots, and which entry to begin at, and says where it stopped.
+/// The signature of compiled code: context, slots and entry; returns the exit.
 type Code = extern "C" fn(&mut Context<'_>, *mut u64, u64) -> i64;
 
-/// The machine code of one form of a node. It owns the memory that the code stands in.
+/// The machine code of one form of a node. It owns the memory of the code.
 pub(crate) struct Machine {
     code: Code,
     memory: Memory,
 }
 
-/// The memory of a module, which is given back when this is dropped.
+/// The memory of a module, freed on drop.
 struct Memory {
     size: usize,
-    /// Behind a mutex because a module may not be looked at from several threads; nobody does until it is dropped.
+    /// In a mutex because a module is not `Sync`; it is only accessed on drop.
     module: Mutex<Option<JITModule>>,
 }
 
@@ -37,16 +37,16 @@ impl fmt::Debug for Machine {
     }
 }
 
-/// How much time making code may take, for how much less that running it takes.
+/// The trade-off between compile time and run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Values stand in slots between instructions, so there is next to nothing to allocate and to optimise.
+    /// Values live in slots between instructions, so there is little to allocate and optimise.
     Quick,
-    /// Values stand in machine registers.
+    /// Values live in machine registers.
     Good,
 }
 
-/// The processor that this process runs on; made once for each level.
+/// Returns the target of this processor, created once per level.
 pub(crate) fn target(level: Level) -> Result<Arc<dyn TargetIsa>, NotCompiled> {
     static QUICK: OnceLock<Result<Arc<dyn TargetIsa>, String>> = OnceLock::new();
     static GOOD: OnceLock<Result<Arc<dyn TargetIsa>, String>> = OnceLock::new();
@@ -77,7 +77,7 @@ pub(crate) fn target(level: Level) -> Result<Arc<dyn TargetIsa>, NotCompiled> {
         .map_err(|what| NotCompiled::new(format!("no code can be made for this processor: {what}")))
 }
 
-/// The names under which compiled code calls functions of this crate.
+/// The names of the functions that compiled code calls.
 pub(crate) const STEP: &str = "step_at";
 pub(crate) const REFILL: &str = "refill";
 pub(crate) const CALL: &str = "call_at";
@@ -88,7 +88,7 @@ pub(crate) const DECIMAL_SUBTRACT: &str = "decimal_subtract";
 pub(crate) const DECIMAL_MULTIPLY: &str = "decimal_multiply";
 pub(crate) const DECIMAL_COMPARE: &str = "decimal_compare";
 
-/// A module for one function.
+/// Creates a module for one function.
 pub(crate) fn module(level: Level) -> Result<JITModule, NotCompiled> {
     let mut builder = JITBuilder::with_isa(target(level)?, default_libcall_names());
     builder.symbol(STEP, step_at as *const u8);
@@ -104,22 +104,22 @@ pub(crate) fn module(level: Level) -> Result<JITModule, NotCompiled> {
 }
 
 impl Machine {
-    /// Makes the memory of a module executable, which the system may refuse.
-    /// The second function of it, if there is one, lives as long as the machine.
+    /// Makes the memory of a module executable, which the system may refuse. The frameless function, if any, lives as
+    /// long as the machine.
     pub(crate) fn new(
         module: JITModule,
         function: FuncId,
-        second: Option<Second>,
+        second: Option<FramelessFunction>,
         size: usize,
-    ) -> Result<(Self, Option<Expressed>), NotCompiled> {
-        let module = finalised(module)?;
+    ) -> Result<(Self, Option<FramelessCode>), NotCompiled> {
+        let module = finalise(module)?;
         let code = module.get_finalized_function(function);
         #[expect(unsafe_code, reason = "the one way to call machine code")]
-        // SAFETY: the function was declared with this signature in `lower`, its definition is final, and its memory is
-        // freed with `self`, which is borrowed while it runs.
+        // SAFETY: `lower` declares the function with this signature, its definition is final, and its memory is freed
+        // with `self`, which is borrowed while it runs.
         let code = unsafe { std::mem::transmute::<*const u8, Code>(code) };
-        // `Compiled` has both, lends the second out no longer than itself, and drops it first.
-        let second = second.map(|second| expressed(&module, second));
+        // `Compiled` owns both, lends the frameless function no longer than itself, and drops it first.
+        let second = second.map(|second| frameless_code(&module, second));
         let machine = Self {
             code,
             memory: Memory::new(module, size),
@@ -131,7 +131,7 @@ impl Machine {
         self.memory.size
     }
 
-    /// Runs from an entry, and says at which exit it stopped.
+    /// Runs from an entry and returns the exit.
     pub(crate) fn run(&self, context: &mut Context<'_>, entry: usize) -> i64 {
         let slots = context.slots();
         (self.code)(context, slots, entry as u64)
@@ -139,7 +139,7 @@ impl Machine {
 }
 
 /// Makes the memory of a module executable, which the system may refuse.
-fn finalised(mut module: JITModule) -> Result<JITModule, NotCompiled> {
+fn finalise(mut module: JITModule) -> Result<JITModule, NotCompiled> {
     match module.finalize_definitions() {
         Ok(()) => Ok(module),
         Err(error) => {
@@ -151,39 +151,39 @@ fn finalised(mut module: JITModule) -> Result<JITModule, NotCompiled> {
     }
 }
 
-/// The function without a frame of a module whose memory is executable. It may be called for as long as that lives.
-fn expressed(module: &JITModule, second: Second) -> Expressed {
+/// Returns the frameless function of an executable module. It is valid as long as the module lives.
+fn frameless_code(module: &JITModule, second: FramelessFunction) -> FramelessCode {
     let code = module.get_finalized_function(second.function);
     #[expect(unsafe_code, reason = "the one way to call machine code")]
-    // SAFETY: the function was declared with this signature in `lower` and its definition is final. Who has it has the
-    // memory too, lends it out no longer than that, and drops it first.
-    let code = unsafe { std::mem::transmute::<*const u8, words::Code>(code) };
-    Expressed {
+    // SAFETY: `lower` declares the function with this signature and its definition is final. The owner also owns the
+    // memory, lends the function no longer than that, and drops it first.
+    let code = unsafe { std::mem::transmute::<*const u8, frameless::Code>(code) };
+    FramelessCode {
         code,
         parts: second.parts,
     }
 }
 
-/// A function without a frame that stands in memory of its own.
+/// A frameless function with its own memory.
 #[derive(Debug)]
-pub(crate) struct Alone {
-    /// Before the memory: it has a pointer into it.
-    express: Expressed,
+pub(crate) struct FramelessMachine {
+    /// Declared before the memory, because it points into it.
+    express: FramelessCode,
     memory: Memory,
 }
 
-impl Alone {
-    pub(crate) fn new(module: JITModule, second: Second) -> Result<Self, NotCompiled> {
+impl FramelessMachine {
+    pub(crate) fn new(module: JITModule, second: FramelessFunction) -> Result<Self, NotCompiled> {
         let size = second.bytes;
-        let module = finalised(module)?;
+        let module = finalise(module)?;
         Ok(Self {
-            express: expressed(&module, second),
+            express: frameless_code(&module, second),
             memory: Memory::new(module, size),
         })
     }
 }
 
-impl Express for Alone {
+impl Express for FramelessMachine {
     fn shape(&self) -> &Arc<Shape> {
         self.express.shape()
     }
@@ -227,10 +227,10 @@ impl Drop for Memory {
     }
 }
 
-/// Gives the memory of a module back.
+/// Frees the memory of a module.
 #[expect(unsafe_code, reason = "a module that is dropped keeps its memory for ever")]
 pub(crate) fn release(module: JITModule) {
-    // SAFETY: only `Machine` and `Alone` have a pointer into it, and they are either not made yet or being dropped: no code
-    // of it runs, because whoever runs it borrows one of them.
+    // SAFETY: only `Machine` and `FramelessMachine` point into it, and they are not created yet or being dropped. No
+    // code runs, because a run borrows one of them.
     unsafe { module.free_memory() };
 }

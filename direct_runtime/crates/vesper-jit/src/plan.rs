@@ -1,4 +1,4 @@
-//! How each instruction is done, and where every value stands before each block: in the frame, or in machine registers.
+//! The plan: how each instruction is compiled, and where values live before each block.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,25 +6,25 @@ use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_interp::words::Shape;
 
 use crate::NotCompiled;
-use crate::flow::{Places, Touched, all_touched, needed, of, of_loop, places};
+use crate::dataflow::{Accesses, Places, all_accesses, live_places, loop_place, places, register_place};
 use crate::kinds::{Kind, inline};
 
+mod frameless;
 mod scales;
-mod words;
 
+pub(crate) use frameless::{function_call, word_of};
 pub(crate) use scales::{Known, of_function, scales};
-pub(crate) use words::{asked, word_of};
 
-/// Where a value stands.
+/// The location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In the frame, and nowhere else.
+    /// Only in the frame.
     Frame,
-    /// In machine registers; in the frame too, unless it is `dirty`.
+    /// In machine registers, and also in the frame unless `dirty`.
     Native { kind: Kind, dirty: bool },
 }
 
-/// Where all values stand at one point.
+/// The locations of all values at one point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State(Vec<Place>);
 
@@ -43,7 +43,7 @@ impl State {
         }
     }
 
-    /// The kind of what stands in machine registers.
+    /// Returns the kind of a value in machine registers.
     pub(crate) fn native(&self, place: usize) -> Option<Kind> {
         match self.get(place) {
             Place::Native { kind, .. } => Some(kind),
@@ -51,7 +51,7 @@ impl State {
         }
     }
 
-    /// What the frame does not have, of what is needed.
+    /// Returns the live values that the frame does not have.
     pub(crate) fn dirty(&self, needed: &Places) -> Vec<(usize, Kind)> {
         let all = self.0.iter().enumerate();
         all.filter_map(|(place, at)| match at {
@@ -61,7 +61,7 @@ impl State {
         .collect()
     }
 
-    /// Takes in what comes by another edge; true where that changed something.
+    /// Merges the state of another edge. Returns true if this one changed.
     fn meet(&mut self, other: &Self, needed: &Places) -> bool {
         let mut is_changed = false;
         for (place, (own, other)) in self.0.iter_mut().zip(&other.0).enumerate() {
@@ -86,73 +86,73 @@ impl State {
     }
 }
 
-/// How an instruction is done.
+/// How an instruction is compiled.
 #[derive(Clone, Debug)]
 pub(crate) enum How {
-    /// In machine code: what it needs in machine registers, and what it leaves there.
+    /// Inline, with the kinds it needs in machine registers and those it produces.
     Inline {
         uses: Vec<(usize, Kind)>,
         gives: Vec<(usize, Kind)>,
     },
-    /// A value is moved from where it stands.
+    /// A move between registers.
     Move { out: usize, from: usize },
-    /// By a function on the frame, which reads these places. What it gives may be taken into machine registers: `direct`
-    /// where it never goes through the frame.
+    /// A call of a function on the frame, which reads these places. Its result may go to machine registers; `direct`
+    /// if it bypasses the frame.
     Step {
         reads: Vec<usize>,
         gives: Vec<(usize, Option<Kind>)>,
         direct: bool,
     },
-    /// Not at all: the interpreter goes on here.
+    /// An exit: the interpreter continues here.
     Leave,
 }
 
-/// So many instructions are looked at for the first use of a value.
+/// The instructions searched for the first use of a value.
 const LOOK_AHEAD: usize = 256;
 
-/// Everything that is known of a code before machine code is made of it.
+/// The analysis of a code before it is compiled.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) how: Vec<How>,
-    /// What each instruction touches. It is asked for many times.
-    pub(crate) touched: Vec<Touched>,
+    /// The accesses of each instruction, which are needed often.
+    pub(crate) touched: Vec<Accesses>,
     pub(crate) needed: Vec<Places>,
-    /// Where each block begins that compiled code may come to, and where values stand there.
+    /// The start of each reachable block, with the locations of values there.
     pub(crate) blocks: BTreeMap<usize, State>,
-    /// All jumps: from where, and to where.
+    /// All jumps as source and target.
     pub(crate) jumps: Vec<(usize, usize)>,
-    /// Where a run may begin: the start, and behind whatever stops one.
+    /// The possible starts of a run: the first instruction, and each one after a stop.
     pub(crate) entries: Vec<usize>,
-    /// What is taken into machine registers at the very start.
+    /// The values loaded to machine registers at the start.
     pub(crate) loads: Vec<(usize, Kind)>,
-    /// What is gathered of the items of a loop, by the instructions that start it, go on in it and read fields.
+    /// The gathered fields of a loop, by the instructions that start, advance and read it.
     pub(crate) rows: BTreeMap<usize, Rows>,
-    /// How many units of fuel a run may spend from its first range on, whatever it is given; for code without a frame.
-    pub(crate) most_units: Option<u64>,
+    /// The maximum fuel of a run from its first range on; for frameless code.
+    pub(crate) max_units: Option<u64>,
 }
 
-/// The fields of the items of one loop that are computed with. They are gathered for all items when the loop starts.
+/// The fields of a loop's items that are computed with. They are gathered for all items at the start of the loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rows {
-    /// The place of a field in its record, its kind, and where it stands in a row.
+    /// Per field: the index in its record, the kind and the row offset.
     pub(crate) fields: Vec<(u32, Kind, usize)>,
-    /// How many slots a row takes.
+    /// Slots per row.
     pub(crate) width: usize,
 }
 
 impl Plan {
-    /// With a shape, for code without a frame: what has no form in machine registers is left.
+    /// Plans a code. With a shape the code is frameless, and anything without a form in machine registers is an exit.
     pub(crate) fn new(code: &Code, shape: Option<&Shape>) -> Result<Self, NotCompiled> {
-        let touched = all_touched(code);
-        let rows = shape.map_or_else(|| rows(code, &touched), |shape| words::rows(code, shape));
+        let touched = all_accesses(code);
+        let rows = shape.map_or_else(|| rows(code, &touched), |shape| frameless::rows(code, shape));
         let all = code.instructions.iter().enumerate();
         let how: Vec<How> = all
             .map(|(at, one)| match shape {
-                Some(_) => words::how(code, &touched, at, one, rows.get(&at)),
+                Some(_) => frameless::how(code, &touched, at, one, rows.get(&at)),
                 None => how(code, &touched, at, one, rows.get(&at)),
             })
             .collect();
-        let needed = needed(code, &touched);
+        let needed = live_places(code, &touched);
         let starts = starts(code, &touched);
         let jumps = jumps(&touched);
         let mut plan = Self {
@@ -164,12 +164,12 @@ impl Plan {
             entries: entries(code),
             loads: Vec::new(),
             rows,
-            most_units: None,
+            max_units: None,
         };
-        plan.most_units = shape.and_then(|_| words::most_units(code, &plan));
+        plan.max_units = shape.and_then(|_| frameless::max_units(code, &plan));
         plan.loads = match shape {
-            Some(shape) => words::loads(shape),
-            None => plan.wanted_at_the_start(code),
+            Some(shape) => frameless::loads(shape),
+            None => plan.entry_loads(code),
         };
         let mut first = State::new(places(code));
         for (place, kind) in &plan.loads {
@@ -210,7 +210,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// True where every run comes to something that is left, before it comes to any choice.
+    /// Returns true if every run reaches an exit before any branch.
     pub(crate) fn always_leaves(&self) -> bool {
         let mut at = 0;
         while let (Some(touched), Some(how)) = (self.touched.get(at), self.how.get(at)) {
@@ -224,7 +224,7 @@ impl Plan {
         false
     }
 
-    /// Goes through one block and adds what comes after it.
+    /// Plans one block and adds its successors.
     fn follow(
         &self,
         starts: &BTreeSet<usize>,
@@ -239,7 +239,7 @@ impl Plan {
             let before = touched.is_last.then(|| state.clone());
             apply(how, &mut state)?;
             if let Some(to) = touched.jump {
-                // What it gives is not there where it jumps, but nobody reads it there either.
+                // Its result does not exist where it jumps, but is not read there either.
                 open.push((to, before.unwrap_or_else(|| state.clone())));
             }
             if touched.is_last {
@@ -255,21 +255,21 @@ impl Plan {
         Ok(())
     }
 
-    /// The inputs (and words of the path) that the code computes with.
-    fn wanted_at_the_start(&self, code: &Code) -> Vec<(usize, Kind)> {
+    /// Returns the inputs and path words that the code computes with.
+    fn entry_loads(&self, code: &Code) -> Vec<(usize, Kind)> {
         let Some(needed) = self.needed.first() else {
             return Vec::new();
         };
         let all = (0..code.registers).filter(|place| needed.has(*place));
         all.filter_map(|place| {
-            let kind = wanted(code, &self.touched, 0, place, usize::MAX, 0)?;
+            let kind = first_kind_used(code, &self.touched, 0, place, usize::MAX, 0)?;
             Some((place, kind))
         })
         .collect()
     }
 }
 
-/// What an instruction does to where values stand.
+/// Applies an instruction to the locations of values.
 pub(crate) fn apply(how: &How, state: &mut State) -> Result<(), NotCompiled> {
     match how {
         How::Inline { uses, gives } => {
@@ -325,7 +325,7 @@ pub(crate) fn apply(how: &How, state: &mut State) -> Result<(), NotCompiled> {
     Ok(())
 }
 
-/// Where a run may begin.
+/// Returns the possible starts of a run.
 fn entries(code: &Code) -> Vec<usize> {
     let all = code.instructions.iter().enumerate();
     let stops =
@@ -333,15 +333,15 @@ fn entries(code: &Code) -> Vec<usize> {
     std::iter::once(0).chain(stops.map(|(at, _)| at + 1)).collect()
 }
 
-/// All jumps: from where, and to where.
-fn jumps(all: &[Touched]) -> Vec<(usize, usize)> {
+/// Returns all jumps as source and target.
+fn jumps(all: &[Accesses]) -> Vec<(usize, usize)> {
     let all = all.iter().enumerate();
     all.filter_map(|(at, touched)| touched.jump.map(|to| (at, to)))
         .collect()
 }
 
-/// Where blocks begin.
-fn starts(code: &Code, all: &[Touched]) -> BTreeSet<usize> {
+/// Returns the starts of blocks.
+fn starts(code: &Code, all: &[Accesses]) -> BTreeSet<usize> {
     let mut starts: BTreeSet<usize> = entries(code).into_iter().collect();
     for (at, touched) in all.iter().enumerate() {
         if let Some(to) = touched.jump {
@@ -355,7 +355,7 @@ fn starts(code: &Code, all: &[Touched]) -> BTreeSet<usize> {
     starts
 }
 
-/// The kind of an operand that is a constant.
+/// Returns the kind of a constant operand.
 pub(crate) fn constant(code: &Code, operand: Operand) -> Option<Kind> {
     if operand.as_register().is_some() {
         return None;
@@ -363,12 +363,12 @@ pub(crate) fn constant(code: &Code, operand: Operand) -> Option<Kind> {
     Kind::of(operand.read(&code.constants, &[])?)
 }
 
-/// The places that are to be in machine registers for operands of this kind; nothing where a constant has no such form.
+/// Returns the places needed in machine registers for these operands. Returns `None` if a constant has no such form.
 fn uses(code: &Code, operands: &[Operand], kind: Kind) -> Option<Vec<(usize, Kind)>> {
     let mut uses = Vec::with_capacity(operands.len());
     for operand in operands {
         match operand.as_register() {
-            Some(register) => uses.push((of(register), kind)),
+            Some(register) => uses.push((register_place(register), kind)),
             None if constant(code, *operand) == Some(kind) => {}
             None => return None,
         }
@@ -376,22 +376,22 @@ fn uses(code: &Code, operands: &[Operand], kind: Kind) -> Option<Vec<(usize, Kin
     Some(uses)
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `touched`")]
-fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
+#[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `accesses`")]
+fn how(code: &Code, all: &[Accesses], at: usize, instruction: &Instruction, rows: Option<&Rows>) -> How {
     let Some(touched) = all.get(at) else {
         return How::Leave;
     };
     let in_machine_code = |operands: &[Operand], kind: Kind, gives: Vec<(usize, Kind)>| {
         uses(code, operands, kind).map(|uses| How::Inline { uses, gives })
     };
-    // What it gives is taken into machine registers where somebody computes with it.
+    // The result goes to machine registers if it is computed with.
     let by_step = |direct: bool| {
         let gives = touched
             .writes
             .iter()
-            .map(|place| (*place, wanted(code, all, at + 1, *place, LOOK_AHEAD, 0)));
+            .map(|place| (*place, first_kind_used(code, all, at + 1, *place, LOOK_AHEAD, 0)));
         let gives: Vec<_> = gives.collect();
-        // Only one thing is taken.
+        // Only one result is loaded.
         let taken = gives.iter().filter(|(_, kind)| kind.is_some()).count();
         How::Step {
             reads: touched.reads.clone(),
@@ -406,16 +406,16 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
     let quick = match *instruction {
         Instruction::Call { op, out, args, .. } => inline(op).and_then(|(_, kind, result)| {
             let [first, second, ..] = args;
-            in_machine_code(&[first, second], kind, vec![(of(out), result)])
+            in_machine_code(&[first, second], kind, vec![(register_place(out), result)])
         }),
         Instruction::Move { out, from } => match from.as_register() {
             Some(from) => Some(How::Move {
-                out: of(out),
-                from: of(from),
+                out: register_place(out),
+                from: register_place(from),
             }),
             None => constant(code, from).map(|kind| How::Inline {
                 uses: Vec::new(),
-                gives: vec![(of(out), kind)],
+                gives: vec![(register_place(out), kind)],
             }),
         },
         Instruction::Jump { .. } | Instruction::Spend => Some(How::Inline {
@@ -433,43 +433,46 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
         } => inline(op).and_then(|(_, kind, _)| in_machine_code(&[first, second], kind, Vec::new())),
         Instruction::LoopRange { slot, .. } => Some(How::Step {
             reads: touched.reads.clone(),
-            gives: vec![(of_loop(code, slot), Some(Kind::Range))],
+            gives: vec![(loop_place(code, slot), Some(Kind::Range))],
             direct: false,
         }),
         Instruction::LoopStart { slot, .. } if rows.is_some() => Some(How::Step {
             reads: touched.reads.clone(),
-            gives: vec![(of_loop(code, slot), Some(Kind::Items))],
+            gives: vec![(loop_place(code, slot), Some(Kind::Items))],
             direct: false,
         }),
         Instruction::LoopAdvance { slot, .. } if rows.is_some() => Some(How::Inline {
-            uses: vec![(of_loop(code, slot), Kind::Items)],
-            gives: vec![(of_loop(code, slot), Kind::Items)],
+            uses: vec![(loop_place(code, slot), Kind::Items)],
+            gives: vec![(loop_place(code, slot), Kind::Items)],
         }),
         Instruction::LoopField { slot, out, .. } if rows.is_some() => {
-            wanted(code, all, at + 1, of(out), LOOK_AHEAD, 0).map(|kind| How::Inline {
-                uses: vec![(of_loop(code, slot), Kind::Items)],
-                gives: vec![(of(out), kind)],
+            first_kind_used(code, all, at + 1, register_place(out), LOOK_AHEAD, 0).map(|kind| How::Inline {
+                uses: vec![(loop_place(code, slot), Kind::Items)],
+                gives: vec![(register_place(out), kind)],
             })
         }
-        Instruction::LoopNext { slot, item, .. } if goes_through_range(code, at) => Some(How::Inline {
-            uses: vec![(of_loop(code, slot), Kind::Range)],
-            gives: vec![(of(item), Kind::Integer), (of_loop(code, slot), Kind::Range)],
+        Instruction::LoopNext { slot, item, .. } if loops_over_range(code, at) => Some(How::Inline {
+            uses: vec![(loop_place(code, slot), Kind::Range)],
+            gives: vec![
+                (register_place(item), Kind::Integer),
+                (loop_place(code, slot), Kind::Range),
+            ],
         }),
-        Instruction::LoopBegan { slot, out } if goes_through_range(code, at) => Some(How::Inline {
-            uses: vec![(of_loop(code, slot), Kind::Range)],
-            gives: vec![(of(out), Kind::Integer)],
+        Instruction::LoopBegan { slot, out } if loops_over_range(code, at) => Some(How::Inline {
+            uses: vec![(loop_place(code, slot), Kind::Range)],
+            gives: vec![(register_place(out), Kind::Integer)],
         }),
         Instruction::LoopLimit { count, .. } => Some(How::Inline {
-            uses: vec![(of(count), Kind::Integer)],
+            uses: vec![(register_place(count), Kind::Integer)],
             gives: Vec::new(),
         }),
         Instruction::LoopRound { count } => Some(How::Inline {
-            uses: vec![(of(count), Kind::Integer)],
-            gives: vec![(of(count), Kind::Integer)],
+            uses: vec![(register_place(count), Kind::Integer)],
+            gives: vec![(register_place(count), Kind::Integer)],
         }),
         Instruction::Note { word, .. } => Some(How::Inline {
-            uses: vec![(of(word), Kind::Integer)],
-            gives: vec![(of(word), Kind::Integer)],
+            uses: vec![(register_place(word), Kind::Integer)],
+            gives: vec![(register_place(word), Kind::Integer)],
         }),
         Instruction::Fail { .. }
         | Instruction::Request { .. }
@@ -485,7 +488,7 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
             match known {
                 Some(kind) => How::Step {
                     reads: touched.reads.clone(),
-                    gives: vec![(of(out), Some(kind))],
+                    gives: vec![(register_place(out), Some(kind))],
                     direct: true,
                 },
                 None => by_step(true),
@@ -495,9 +498,9 @@ fn how(code: &Code, all: &[Touched], at: usize, instruction: &Instruction, rows:
     })
 }
 
-/// True where the loop that an instruction belongs to goes through a range: the last start of its slot before it says so,
-/// since loops nest and a slot is taken by one loop at a time.
-fn goes_through_range(code: &Code, at: usize) -> bool {
+/// Returns true if the loop of an instruction runs over a range. The last start of its slot decides, because a slot
+/// holds one loop at a time.
+fn loops_over_range(code: &Code, at: usize) -> bool {
     let slot_of = |instruction: &Instruction| match *instruction {
         Instruction::LoopNext { slot, .. }
         | Instruction::LoopBegan { slot, .. }
@@ -516,8 +519,8 @@ fn goes_through_range(code: &Code, at: usize) -> bool {
     last == Some(true)
 }
 
-/// What is gathered for loops that read nothing of their items but fields.
-fn rows(code: &Code, all: &[Touched]) -> BTreeMap<usize, Rows> {
+/// Returns the gathered fields of loops that read only fields of their items.
+fn rows(code: &Code, all: &[Accesses]) -> BTreeMap<usize, Rows> {
     let mut found = BTreeMap::new();
     for (start, instruction) in code.instructions.iter().enumerate() {
         let Instruction::LoopStart { slot, .. } = *instruction else {
@@ -526,7 +529,7 @@ fn rows(code: &Code, all: &[Touched]) -> BTreeMap<usize, Rows> {
         let mut rows = Rows::default();
         let mut members = vec![start];
         let mut is_through_fields = false;
-        // Until the slot is taken by the next loop.
+        // Up to the next loop in the same slot.
         for (at, instruction) in code.instructions.iter().enumerate().skip(start + 1) {
             match *instruction {
                 Instruction::LoopStart { slot: other, .. } | Instruction::LoopRange { slot: other, .. }
@@ -550,7 +553,8 @@ fn rows(code: &Code, all: &[Touched]) -> BTreeMap<usize, Rows> {
                     out,
                     place,
                 } if other == slot => {
-                    if let Some(kind) = wanted(code, all, at + 1, of(out), LOOK_AHEAD, 0) {
+                    if let Some(kind) = first_kind_used(code, all, at + 1, register_place(out), LOOK_AHEAD, 0)
+                    {
                         members.push(at);
                         rows.add(place, kind);
                     }
@@ -573,7 +577,7 @@ impl Rows {
         }
     }
 
-    /// Where a field stands in a row.
+    /// Returns the offset of a field in a row.
     pub(crate) fn offset(&self, place: u32, kind: Kind) -> Option<usize> {
         let mut fields = self.fields.iter();
         fields
@@ -582,10 +586,10 @@ impl Rows {
     }
 }
 
-/// As which kind a value is first computed with, from an instruction on; nothing where it is wanted in the frame.
-fn wanted(
+/// Returns the kind of the first use of a value from an instruction on. Returns `None` if the frame needs it first.
+fn first_kind_used(
     code: &Code,
-    all: &[Touched],
+    all: &[Accesses],
     from: usize,
     place: usize,
     limit: usize,
@@ -603,12 +607,14 @@ fn wanted(
                     return Some(kind);
                 }
                 match *instruction {
-                    Instruction::Move { out, .. } if depth < 4 && of(out) != place => {
-                        if let Some(kind) = wanted(code, all, at + 1, of(out), LOOK_AHEAD, depth + 1) {
+                    Instruction::Move { out, .. } if depth < 4 && register_place(out) != place => {
+                        if let Some(kind) =
+                            first_kind_used(code, all, at + 1, register_place(out), LOOK_AHEAD, depth + 1)
+                        {
                             return Some(kind);
                         }
                     }
-                    // A clause that is broken shows it, which is the interpreter's affair.
+                    // A broken clause reports the value, but only in the interpreter.
                     Instruction::Require { .. } | Instruction::RequireThat { .. } => {}
                     _ => break,
                 }
@@ -628,12 +634,12 @@ fn wanted(
     None
 }
 
-/// As which kind machine code takes a place that an instruction reads.
+/// Returns the kind by which an instruction reads a place.
 fn used_as(code: &Code, instruction: &Instruction, place: usize) -> Option<Kind> {
     let is = |operand: &Operand| {
         operand
             .as_register()
-            .is_some_and(|register| of(register) == place)
+            .is_some_and(|register| register_place(register) == place)
     };
     let all_are = |operands: &[Operand], kind: Kind| {
         (operands.iter().any(is) && uses(code, operands, kind).is_some()).then_some(kind)

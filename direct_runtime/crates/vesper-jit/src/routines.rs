@@ -1,6 +1,7 @@
-//! Arithmetic that compiled code of the quick level calls, where the other level has it inline. Nothing here can panic.
+//! Arithmetic routines for code of the quick level; the good level inlines them. None of them can panic.
 //!
-//! Values of the quick level stand in slots: an operation is told where, so that code which calls it need not load them.
+//! Values of the quick level live in slots. A routine receives the slot numbers, so its caller need not load the
+//! values.
 
 use std::cmp::Ordering;
 
@@ -8,7 +9,7 @@ use vesper_ir::decimal::MAX_SCALE;
 
 use crate::runtime::{Context, NO_SLOT, answer};
 
-/// The powers of ten that a coefficient may be multiplied by.
+/// The powers of ten that can scale a coefficient.
 #[expect(
     clippy::indexing_slicing,
     reason = "evaluated by the compiler, where a panic is an error"
@@ -30,8 +31,8 @@ struct Small {
     scale: i64,
 }
 
-/// What an operation on decimals is given: where the two stand in the slots, where the result goes, and the exit before
-/// it. It goes into one machine register, so that a call has two arguments, and nothing is looked up.
+/// The arguments of an operation on decimals: two operand slots, the result slot, and the exit before it. They are
+/// packed into one register, so that a call has two arguments and no lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     pub(crate) left: usize,
@@ -41,8 +42,8 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Nothing where a number is too large.
-    pub(crate) fn packed(self) -> Option<u64> {
+    /// Packs the work into a word, or returns `None` if a number is too large.
+    pub(crate) fn pack(self) -> Option<u64> {
         let Self {
             left,
             right,
@@ -55,11 +56,8 @@ impl Work {
         })
     }
 
-    fn unpacked(word: u64) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the low 16 bits are what is asked for"
-        )]
+    fn unpack(word: u64) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "only the low 16 bits are wanted")]
         let [left, right, to, exit] = [48, 32, 16, 0].map(|at| usize::from((word >> at) as u16));
         Self {
             left,
@@ -70,8 +68,8 @@ impl Work {
     }
 }
 
-/// The coefficient at so many places more; nothing where it does not fit.
-fn raised(coefficient: i64, places: i64) -> Option<i64> {
+/// Multiplies a coefficient by a power of ten, or returns `None` on overflow.
+fn raise_scale(coefficient: i64, places: i64) -> Option<i64> {
     if coefficient == 0 {
         return Some(0);
     }
@@ -79,30 +77,34 @@ fn raised(coefficient: i64, places: i64) -> Option<i64> {
     coefficient.checked_mul(*POWERS.get(places)?)
 }
 
-/// The coefficients of two decimals at the larger of their scales, and that scale.
-fn aligned(left: Small, right: Small) -> Option<(i64, i64, i64)> {
+/// Returns the coefficients of two decimals at the larger scale, and that scale.
+fn align(left: Small, right: Small) -> Option<(i64, i64, i64)> {
     // Scales are at most a thousand.
     let apart = left.scale.wrapping_sub(right.scale);
     let (first, second, scale) = match apart {
         0 => (left.coefficient, right.coefficient, left.scale),
         ..0 => (
-            raised(left.coefficient, apart.wrapping_neg())?,
+            raise_scale(left.coefficient, apart.wrapping_neg())?,
             right.coefficient,
             right.scale,
         ),
-        _ => (left.coefficient, raised(right.coefficient, apart)?, left.scale),
+        _ => (
+            left.coefficient,
+            raise_scale(right.coefficient, apart)?,
+            left.scale,
+        ),
     };
     Some((first, second, scale))
 }
 
 fn sum(left: Small, right: Small) -> Option<Small> {
-    let (left, right, scale) = aligned(left, right)?;
+    let (left, right, scale) = align(left, right)?;
     let coefficient = left.checked_add(right)?;
     Some(Small { coefficient, scale })
 }
 
 fn difference(left: Small, right: Small) -> Option<Small> {
-    let (left, right, scale) = aligned(left, right)?;
+    let (left, right, scale) = align(left, right)?;
     let coefficient = left.checked_sub(right)?;
     Some(Small { coefficient, scale })
 }
@@ -117,14 +119,14 @@ fn product(left: Small, right: Small) -> Option<Small> {
 fn order(left: Small, right: Small) -> Ordering {
     let apart = left.scale.wrapping_sub(right.scale);
     let (left, right) = (left.coefficient, right.coefficient);
-    // What does not fit is further from zero than anything that does.
+    // A coefficient that overflows is farther from zero than any that fits.
     match apart {
         0 => left.cmp(&right),
-        ..0 => match raised(left, apart.wrapping_neg()) {
+        ..0 => match raise_scale(left, apart.wrapping_neg()) {
             Some(left) => left.cmp(&right),
             None => left.cmp(&0),
         },
-        _ => match raised(right, apart) {
+        _ => match raise_scale(right, apart) {
             Some(right) => left.cmp(&right),
             None => 0.cmp(&right),
         },
@@ -141,16 +143,20 @@ fn read(slots: &[u64], at: usize) -> Option<Small> {
     })
 }
 
-/// Does an operation in the slots. What does not fit is left to the interpreter, before the operation.
+/// Runs an operation on the slots. On overflow the interpreter continues before it.
 #[inline]
-fn done(context: &mut Context<'_>, work: u64, operation: impl Fn(Small, Small) -> Option<Small>) -> i64 {
-    let work = Work::unpacked(work);
+fn run_operation(
+    context: &mut Context<'_>,
+    work: u64,
+    operation: impl Fn(Small, Small) -> Option<Small>,
+) -> i64 {
+    let work = Work::unpack(work);
     let slots = context.all_slots();
     let (Some(left), Some(right)) = (read(slots, work.left), read(slots, work.right)) else {
-        return context.failed(NO_SLOT);
+        return context.fail(NO_SLOT);
     };
     let Some(result) = operation(left, right) else {
-        return context.refused(work.exit);
+        return context.refuse(work.exit);
     };
     match slots.get_mut(work.to..work.to + 2) {
         Some([coefficient, scale]) => {
@@ -158,33 +164,32 @@ fn done(context: &mut Context<'_>, work: u64, operation: impl Fn(Small, Small) -
             *scale = result.scale.cast_unsigned();
             answer::DONE
         }
-        _ => context.failed(NO_SLOT),
+        _ => context.fail(NO_SLOT),
     }
 }
 
-/// Called by compiled code: the sum of two decimals.
+/// Adds two decimals. Called by compiled code.
 pub(crate) extern "C" fn decimal_add(context: &mut Context<'_>, work: u64) -> i64 {
-    done(context, work, sum)
+    run_operation(context, work, sum)
 }
 
-/// Called by compiled code: the difference of two decimals.
+/// Subtracts two decimals. Called by compiled code.
 pub(crate) extern "C" fn decimal_subtract(context: &mut Context<'_>, work: u64) -> i64 {
-    done(context, work, difference)
+    run_operation(context, work, difference)
 }
 
-/// Called by compiled code: the product of two decimals.
+/// Multiplies two decimals. Called by compiled code.
 pub(crate) extern "C" fn decimal_multiply(context: &mut Context<'_>, work: u64) -> i64 {
-    done(context, work, product)
+    run_operation(context, work, product)
 }
 
-/// Called by compiled code. Less than, equal to or greater than zero as the left decimal is less than, equal to or
-/// greater than the right one.
+/// Compares two decimals: negative, zero or positive for less, equal or greater. Called by compiled code.
 pub(crate) extern "C" fn decimal_compare(context: &mut Context<'_>, work: u64) -> i64 {
-    let work = Work::unpacked(work);
+    let work = Work::unpack(work);
     let slots = context.all_slots();
     match (read(slots, work.left), read(slots, work.right)) {
         (Some(left), Some(right)) => i64::from(order(left, right) as i8),
-        _ => context.failed(NO_SLOT),
+        _ => context.fail(NO_SLOT),
     }
 }
 
@@ -198,14 +203,14 @@ mod tests {
     fn work_in_one_word_is_what_it_was() {
         let most = usize::from(u16::MAX);
         let (left, right, to, exit) = (1, most, 3, 500);
-        let work = Work::unpacked(
+        let work = Work::unpack(
             Work {
                 left,
                 right,
                 to,
                 exit,
             }
-            .packed()
+            .pack()
             .unwrap(),
         );
         assert_eq!(
@@ -223,7 +228,7 @@ mod tests {
                     to,
                     exit
                 }
-                .packed(),
+                .pack(),
                 None,
                 "{parts:?}"
             );
@@ -246,7 +251,7 @@ mod tests {
         assert_eq!(shown(sum(none, small(1, 1000))), Some((1, 1000)));
         assert_eq!(shown(difference(one, tenth)), Some((9, 1)));
         assert_eq!(shown(difference(tenth, one)), Some((-9, 1)));
-        // The least has no opposite, but it can be taken away from what is less than zero.
+        // The minimum has no negation, but can be subtracted from a negative number.
         assert_eq!(shown(difference(small(-1, 0), least)), Some((i64::MAX, 0)));
         assert_eq!(shown(difference(none, least)), None);
         assert_eq!(shown(difference(least, one)), None);

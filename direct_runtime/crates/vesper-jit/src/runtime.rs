@@ -1,58 +1,58 @@
-//! Machine code at work: what it is called with, the functions that it calls, and what happens where it stops.
+//! The runtime of framed machine code: its context, the functions it calls, and its exits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use vesper_interp::code::{Instruction, Stepped, Tables, called, field, step};
+use vesper_interp::code::{Instruction, StepResult, Tables, call_value, read_field, step};
 use vesper_interp::native::Native;
 use vesper_interp::words::Express;
 use vesper_interp::{Fault, Frame, Meter};
 use vesper_ir::Value;
 
+use crate::frameless::FramelessCode;
 use crate::kinds::{Bits, Kind, range_bits, write_position, write_range};
 use crate::machine::Machine;
 use crate::plan::Rows;
-use crate::words::Expressed;
 
-/// A place and where its bits stand in the slots.
+/// A place and the slot of its bits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SlotBinding {
     pub(crate) place: usize,
     pub(crate) kind: Kind,
     pub(crate) slot: usize,
 }
 
-/// Where compiled code may stop: the instruction that comes next, and what the frame does not have yet.
+/// An exit of compiled code: the next instruction, and the values that the frame lacks.
 #[derive(Debug)]
 pub(crate) struct Exit {
     pub(crate) next: usize,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<SlotBinding>,
 }
 
-/// What compiled code leaves to a function: first the frame gets what it does not have, then the instruction is done on
-/// it, then what is computed with is taken into the slots.
+/// A call from compiled code. The frame receives missing values, the instruction runs on it, and the result is loaded
+/// to slots.
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<SlotBinding>,
     pub(crate) instruction: Option<Instruction>,
-    pub(crate) load: Option<Kept>,
-    /// What is loaded is read where it stands, and the instruction not done: its result is never in the frame.
+    pub(crate) load: Option<SlotBinding>,
+    /// True if the value is read in place and the instruction skipped. Its result never enters the frame.
     pub(crate) direct: bool,
-    /// The instruction before a call that reads a field for it alone, and is not done.
+    /// The skipped field instruction before a call that alone uses it.
     pub(crate) lent: Option<Instruction>,
-    /// What is gathered of the items where a loop is loaded.
+    /// The fields to gather when a loop is loaded.
     pub(crate) rows: Option<Rows>,
-    /// In code of the quick level: the exits before the instruction and behind it.
+    /// The exits before and after the instruction; only at the quick level.
     pub(crate) exits: Option<[usize; 2]>,
 }
 
-/// Where a run may begin, and what is taken into the slots for it.
+/// A possible start of a run, and the values to load for it.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) next: usize,
-    pub(crate) loads: Vec<Kept>,
+    pub(crate) loads: Vec<SlotBinding>,
 }
 
-/// The parts that do not change while code runs.
+/// The immutable data of compiled code.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) tables: Tables,
@@ -61,12 +61,12 @@ pub(crate) struct Parts {
     pub(crate) sites: Vec<Site>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) slots: usize,
-    /// Decimals that stand in slots from the start: the constants that routines compute with.
+    /// The constants that routines compute with, in slots from the start.
     pub(crate) constants: Vec<(usize, [u64; 2])>,
     pub(crate) guards: u32,
 }
 
-/// What machine code is called with. It reads and writes `fuel` itself; the rest is for the functions below.
+/// The context of machine code, which accesses `fuel` directly. The rest is for the functions below.
 #[repr(C)]
 pub(crate) struct Context<'a> {
     pub(crate) fuel: u64,
@@ -74,15 +74,15 @@ pub(crate) struct Context<'a> {
     frame: &'a mut Frame,
     meter: &'a mut Meter,
     parts: &'a Parts,
-    /// The rows of the loops that are under way.
+    /// The gathered rows of the active loops.
     gathered: Vec<Vec<u64>>,
-    /// The exit of the last site that code is to be left at.
+    /// The exit to take after the last site.
     exit: Option<usize>,
     fault: Option<Fault>,
 }
 
 impl Context<'_> {
-    /// Where the slots stand.
+    /// Returns the address of the slots.
     pub(crate) fn slots(&mut self) -> *mut u64 {
         self.slots.as_mut_ptr()
     }
@@ -91,35 +91,36 @@ impl Context<'_> {
         self.slots
     }
 
-    /// Nothing was done: code of the quick level is to be left at this exit.
+    /// Makes code of the quick level leave at this exit, without an effect.
     #[cold]
-    pub(crate) fn refused(&mut self, exit: usize) -> i64 {
+    pub(crate) fn refuse(&mut self, exit: usize) -> i64 {
         self.exit = Some(exit);
         answer::BEFORE
     }
 
-    /// The engine is wrong, whatever else happens in this run.
+    /// Records an engine fault, which becomes the outcome of the run.
     #[cold]
-    pub(crate) fn failed(&mut self, fault: Fault) -> i64 {
+    pub(crate) fn fail(&mut self, fault: Fault) -> i64 {
         self.fault = Some(fault);
         answer::FAULT
     }
 }
 
-/// What a function answers to compiled code.
+/// The results of a function called by compiled code.
 pub(crate) mod answer {
     pub(crate) const DONE: i64 = 0;
     pub(crate) const JUMPS: i64 = 1;
-    /// Nothing was done: the interpreter does it.
+    /// The function had no effect: the interpreter executes the instruction.
     pub(crate) const BEFORE: i64 = 2;
-    /// It was done, and what it gave has no form in machine registers: the interpreter goes on behind it.
+    /// The instruction was executed, but its result has no form in machine registers: the interpreter continues after
+    /// it.
     pub(crate) const AFTER: i64 = 3;
     pub(crate) const FAULT: i64 = 4;
 }
 
-/// What compiled code returns where a function met a fault of the engine.
+/// The result of compiled code after an engine fault.
 pub(crate) const FAULTED: i64 = -1;
-/// What code of the quick level returns where a function did not do what it was asked to: the site knows the exit.
+/// The result of quick-level code after a refused call; the site determines the exit.
 pub(crate) const REFUSED: i64 = -2;
 
 const PANICKED: Fault = "the engine panicked under compiled code";
@@ -131,8 +132,8 @@ const NOT_A_VALUE: Fault = "compiled code left bits that are no value";
 /// Compiled code of one form of a node.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    /// Before the machine: it has a pointer into its memory.
-    pub(crate) express: Option<Expressed>,
+    /// Declared before the machine, because it points into its memory.
+    pub(crate) express: Option<FramelessCode>,
     pub(crate) machine: Machine,
     pub(crate) parts: Parts,
 }
@@ -147,7 +148,7 @@ impl Native for Compiled {
             many = vec![0; self.parts.slots];
             many.as_mut_slice()
         };
-        // Somebody may come here from anywhere; where there is no entry the interpreter does it all.
+        // The interpreter may be at any instruction; without an entry there, it continues alone.
         let entries = self.parts.entries.iter();
         let Some((number, entry)) = entries.enumerate().find(|(_, entry)| entry.next == frame.next()) else {
             return Ok(());
@@ -209,7 +210,7 @@ fn bits_at(slots: &[u64], at: usize) -> Result<Bits, Fault> {
     Ok(bits)
 }
 
-fn put(slots: &mut [u64], kept: Kept, bits: Bits) -> Result<(), Fault> {
+fn put(slots: &mut [u64], kept: SlotBinding, bits: Bits) -> Result<(), Fault> {
     let place = slots
         .get_mut(kept.slot..kept.slot + kept.kind.width())
         .ok_or(NO_SLOT)?;
@@ -219,9 +220,9 @@ fn put(slots: &mut [u64], kept: Kept, bits: Bits) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Takes a value of the frame into its slots; false where it has no form there.
+/// Loads a value of the frame to its slots. Returns false if it has no form there.
 #[inline]
-fn load(parts: &Parts, frame: &Frame, slots: &mut [u64], kept: Kept) -> Result<bool, Fault> {
+fn load(parts: &Parts, frame: &Frame, slots: &mut [u64], kept: SlotBinding) -> Result<bool, Fault> {
     let bits = match kept.kind {
         Kind::Range => range_bits(frame, kept.place.saturating_sub(parts.registers)),
         kind => frame.register(kept.place).and_then(|value| kind.bits(value)),
@@ -233,9 +234,9 @@ fn load(parts: &Parts, frame: &Frame, slots: &mut [u64], kept: Kept) -> Result<b
     Ok(true)
 }
 
-/// Gives the frame what it does not have.
+/// Writes missing values back to the frame.
 #[inline]
-fn write_back(parts: &Parts, frame: &mut Frame, slots: &[u64], kept: &[Kept]) -> Result<(), Fault> {
+fn write_back(parts: &Parts, frame: &mut Frame, slots: &[u64], kept: &[SlotBinding]) -> Result<(), Fault> {
     for kept in kept {
         let bits = bits_at(slots, kept.slot)?;
         let is_written = match kept.kind {
@@ -252,8 +253,8 @@ fn write_back(parts: &Parts, frame: &mut Frame, slots: &[u64], kept: &[Kept]) ->
     Ok(())
 }
 
-/// Takes what a site loads into its slots; false where it has no form there.
-fn take(context: &mut Context<'_>, site: &Site, kept: Kept) -> Result<bool, Fault> {
+/// Loads the result of a site to its slots. Returns false if it has no form there.
+fn load_site(context: &mut Context<'_>, site: &Site, kept: SlotBinding) -> Result<bool, Fault> {
     let Some(rows) = &site.rows else {
         return load(context.parts, context.frame, context.slots, kept);
     };
@@ -266,7 +267,7 @@ fn take(context: &mut Context<'_>, site: &Site, kept: Kept) -> Result<bool, Faul
     };
     let gathered = context.gathered.get_mut(slot).ok_or(NO_SLOT)?;
     gathered.clear();
-    // From the item that the loop is at, whose fields may still be asked for.
+    // From the current item, whose fields may still be read.
     let from = next.saturating_sub(1);
     gathered.reserve(items.len().saturating_sub(from) * rows.width);
     for item in items.get(from..).unwrap_or_default() {
@@ -287,7 +288,7 @@ fn take(context: &mut Context<'_>, site: &Site, kept: Kept) -> Result<bool, Faul
     Ok(true)
 }
 
-/// Adds the fields of an item; false where one has no form in machine registers.
+/// Appends the fields of an item. Returns false if one has no form in machine registers.
 #[inline]
 fn add_row(rows: &Rows, item: &Value, gathered: &mut Vec<u64>) -> bool {
     let Value::Record(fields) = item else {
@@ -310,7 +311,7 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
         && let Some(kept) = site.load
         && let Some(value) = site
             .instruction
-            .and_then(|one| field(&one, &parts.tables, context.frame))
+            .and_then(|one| read_field(&one, &parts.tables, context.frame))
     {
         return match kept.kind.bits(value?) {
             Some(bits) => put(context.slots, kept, bits).map(|()| answer::DONE),
@@ -318,7 +319,7 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
         };
     }
     if let Some(instruction @ Instruction::Call { out, .. }) = &site.instruction
-        && let Some(value) = called(instruction, site.lent.as_ref(), &parts.tables, context.frame)
+        && let Some(value) = call_value(instruction, site.lent.as_ref(), &parts.tables, context.frame)
     {
         let Some(value) = value? else {
             return Ok(answer::BEFORE);
@@ -336,13 +337,13 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
     }
     let stepped = match &site.instruction {
         Some(instruction) => step(instruction, &parts.tables, context.frame)?,
-        None => Stepped::Done,
+        None => StepResult::Done,
     };
     match (stepped, site.load) {
-        (Stepped::Refused, _) => Ok(answer::BEFORE),
-        (Stepped::Jumps, _) => Ok(answer::JUMPS),
-        (Stepped::Done, None) => Ok(answer::DONE),
-        (Stepped::Done, Some(kept)) => Ok(if take(context, site, kept)? {
+        (StepResult::Refused, _) => Ok(answer::BEFORE),
+        (StepResult::Jumps, _) => Ok(answer::JUMPS),
+        (StepResult::Done, None) => Ok(answer::DONE),
+        (StepResult::Done, Some(kept)) => Ok(if load_site(context, site, kept)? {
             answer::DONE
         } else if site.instruction.is_some() {
             answer::AFTER
@@ -352,9 +353,9 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
     }
 }
 
-/// Called by compiled code: does what stands at a site.
+/// Executes a site. Called by compiled code.
 ///
-/// A panic must not go on into compiled code, which has nothing to unwind it with.
+/// Catches panics, because compiled code cannot be unwound.
 pub(crate) extern "C" fn step_at(context: &mut Context<'_>, site: u32) -> i64 {
     let done = catch_unwind(AssertUnwindSafe(|| at_site(context, site))).unwrap_or(Err(PANICKED));
     if let Ok(answer @ (answer::BEFORE | answer::AFTER)) = done {
@@ -367,13 +368,13 @@ pub(crate) extern "C" fn step_at(context: &mut Context<'_>, site: u32) -> i64 {
     })
 }
 
-/// Called by compiled code where no fuel is at hand: how much is now.
+/// Refills fuel and returns the units at hand. Called by compiled code.
 pub(crate) extern "C" fn refill(context: &mut Context<'_>) -> u64 {
     let refilled = catch_unwind(AssertUnwindSafe(|| {
         context.meter.set_at_hand(0);
         context.meter.refill();
         context.meter.at_hand()
     }));
-    // Without fuel compiled code stops, and the interpreter finds out why.
+    // Without fuel compiled code stops, and the interpreter determines why.
     refilled.unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Loops with choices between floats in their rounds, as compiled code makes them: by masks, and counted for the path.
+//! Compiled loops that choose between floats in each round: by masks, and counted for the path.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -55,10 +55,10 @@ fn run(program: &Program, is_compiled: bool, given: [i64; 2], fuel: u64) -> Stri
 
 #[test]
 fn the_path_knows_both_ways_of_every_choice_wherever_a_loop_is_left() {
-    // With no round, with all rounds one way, the other way, and both; and with fuel for some of them.
+    // No round, all rounds one way, the other way, and both; with fuel for some of them.
     let program = between(input("seed"), integer(0));
     let few = [(0, 5), (1, 5), (1, -5), (4, 100), (4, -100), (9, -4), (9, 4)];
-    // And so many that it is looked at what they have seen: with all of it before, in between, and never.
+    // Enough rounds to check the path, which is complete before, during, or never.
     let many = [
         (32, 4),
         (33, 4),
@@ -97,7 +97,7 @@ fn two_rounds(shown: &str) {
     let blocks: Vec<&str> = shown.split("\nblock").collect();
     let mut rounds: Vec<&&str> = blocks.iter().filter(|block| block.contains("cvtsi2sd")).collect();
     rounds.sort_by_key(|round| std::cmp::Reverse(round.lines().count()));
-    // One that notes, and one for when the path has seen all.
+    // One loop with notes, and one copy without.
     let [first, second] = rounds.as_slice() else {
         panic!("there are two blocks that convert an integer\n{shown}");
     };
@@ -105,7 +105,7 @@ fn two_rounds(shown: &str) {
         assert!(!round.contains("jmp"), "{round}");
         assert_eq!(round.matches("cmpltpd").count(), 1, "{round}");
     }
-    // What is counted may have no register; it is not counted for long.
+    // A counter may have no register, because counting ends soon.
     let written = second.lines().find(|line| line.ends_with(')'));
     assert_eq!(written, None, "{second}");
     let counted = |round: &str| round.matches("subq").count();

@@ -1,4 +1,4 @@
-//! Memory of machine code: a process of its own, in which nobody else takes any.
+//! Memory of machine code, measured in a separate process.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -36,7 +36,7 @@ fn code_that_is_dropped_frees_its_memory() {
     make(50);
     let before = resident();
     make(400);
-    // Each would keep a page at least.
+    // Each program would keep at least a page.
     let after = resident();
     assert!(after < before + 200, "{before} pages, then {after}");
 }

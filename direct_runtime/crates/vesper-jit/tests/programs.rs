@@ -1,5 +1,6 @@
-//! Compiled code and the interpreter on the same programs and inputs: outcome, fuel and path are the same, as compiled and
-//! with each guard failing in turn.
+//! Compiled code against the interpreter on the same programs and inputs: outcome, fuel and path agree.
+//!
+//! Each program also runs with every guard failing in turn.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -23,21 +24,21 @@ mod tree;
 
 use compare::{Report, compare};
 use draw::Random;
-use flow::built;
+use flow::build;
 use serde_json::{Value as Json, json};
 use support::load;
-use tree::{call, filtered, input, integer, local, returning};
+use tree::{call, each_where, input, integer, local, returning};
 use vesper_interp::native::run_on;
 use vesper_interp::{Limits, Outcome, Program, Watch};
 use vesper_ir::{Decimal, Value};
 use vesper_jit::{Options, asm, clif, compile};
 
-/// What was compared, where all was the same.
+/// Compares both tiers and returns the report of an agreement.
 fn same(program: &Program, seed: u64, count: usize, forced: usize) -> Report {
     compare(program, seed, count, forced).unwrap_or_else(|difference| panic!("{difference}"))
 }
 
-/// A type and what to make expressions of it with.
+/// A type of drawn expressions.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Boolean,
@@ -57,7 +58,7 @@ fn name(kind: Kind) -> &'static str {
     KINDS.iter().find(|(own, _)| *own == kind).unwrap().1
 }
 
-/// An expression of this type over the inputs `x_integer`, `y_integer` and so on.
+/// Draws an expression of this type over the inputs `x_integer`, `y_integer` and so on.
 fn expression(kind: Kind, random: &mut Random, depth: u32) -> Json {
     if depth == 0 || random.below(8) == 0 {
         return leaf(kind, random);
@@ -159,7 +160,7 @@ fn inputs() -> Json {
     Json::Array([of("x"), of("y")].concat())
 }
 
-/// Programs of all kinds, with the seed of their inputs.
+/// Draws a program of any kind.
 fn drawn(seed: u64) -> Program {
     let mut random = Random(seed * 7_919 + 1);
     let (kind, ty) = KINDS[usize::try_from(seed % 4).unwrap()];
@@ -194,16 +195,16 @@ fn drawn_expressions_come_to_the_same() {
         scaled > 60,
         "only {scaled} runs were done by code that knows the scales of its inputs"
     );
-    // Most inputs are ordinary, and ordinary ones are computed without the interpreter.
+    // Most inputs are ordinary and run without the interpreter.
     assert!(
         whole > 60 * 48,
         "only {whole} runs were done by compiled code alone"
     );
 }
 
-/// A loop through a range with integers, floats and choices in its rounds.
+/// A loop over a range with integers, floats and choices in its rounds.
 fn rounds(body: Json, start: Json) -> Program {
-    load(&built(&json!({
+    load(&build(&json!({
         "inputs": [{"name": "n", "type": "integer"}, {"name": "seed", "type": "integer"}],
         "outputs": {"success": [{"name": "result", "type": "integer"}]},
         "body": [
@@ -227,14 +228,14 @@ fn items_of_arrays_sets_and_choices_in_loops() {
         let program = load(&returning(
             &of_integers,
             &json!("integer"),
-            &filtered(kind, is_small.clone(), doubled.clone()),
+            &each_where(kind, is_small.clone(), doubled.clone()),
         ));
         same(&program, 3, 48, 6);
     }
     let program = load(&returning(
         &of_integers,
         &json!({"array": "integer"}),
-        &filtered("array", is_small, doubled),
+        &each_where("array", is_small, doubled),
     ));
     same(&program, 4, 48, 6);
 }
@@ -257,7 +258,7 @@ fn of_records() -> Vec<Program> {
         load(&returning(
             &inputs,
             &json!("decimal"),
-            &filtered("sum", filter, worth.clone()),
+            &each_where("sum", filter, worth.clone()),
         ))
     });
     programs.into()
@@ -271,7 +272,7 @@ fn fields_of_records_in_loops() {
     }
 }
 
-/// One program for each thing that drawn expressions seldom come to.
+/// One program per case that drawn expressions rarely reach.
 fn edges() -> Vec<Program> {
     let literal = |ty: &str, value: Json| json!({"literal": {"type": ty, "value": value}});
     let (x, y) = (input("x_integer"), input("y_decimal"));
@@ -281,7 +282,7 @@ fn edges() -> Vec<Program> {
     }});
     let of_integers = json!([{"name": "xs", "type": {"array": "integer"}}]);
     let all = call("integer.greater_or_equal", &[local(0), integer(0)]);
-    let counted = load(&built(&json!({
+    let counted = load(&build(&json!({
         "inputs": [{"name": "x", "type": "integer"}],
         "outputs": {"success": [{"name": "result", "type": "integer"}]},
         "body": [
@@ -298,7 +299,7 @@ fn edges() -> Vec<Program> {
         load(&returning(
             &of_integers,
             &json!("integer"),
-            &filtered("sum", all, local(0)),
+            &each_where("sum", all, local(0)),
         )),
     ];
     programs.extend(
@@ -396,7 +397,7 @@ fn decimals_of_the_quick_level_are_done_in_the_slots_or_left_before_the_operatio
         ("multiply", (decimal(1, 600), decimal(1, 600))),
     ] {
         let op = format!("decimal.{op}");
-        // The second operation is given the result of the first, and a constant.
+        // The second operation receives the result of the first and a constant.
         let first = call(&op, &[input("x"), input("y")]);
         let both = call(&op, &[first, constant.clone()]);
         let program = load(&returning(&inputs, &json!("decimal"), &both));

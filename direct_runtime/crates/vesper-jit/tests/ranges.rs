@@ -1,4 +1,4 @@
-//! Loops through ranges without a frame: what they come to, which way they say they went, and what they may spend.
+//! Frameless loops over ranges: outcomes, paths and fuel.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -23,7 +23,7 @@ mod support;
 mod tree;
 
 use compare::compare;
-use flow::built;
+use flow::build;
 use loops::between;
 use serde_json::{Value as Json, json};
 use support::load;
@@ -35,7 +35,7 @@ use vesper_interp::{Limits, Outcome, Program};
 use vesper_ir::Value;
 use vesper_jit::{Options, compile};
 
-/// A program with the machine code of both its forms.
+/// A program with the machine code of both forms.
 struct Made {
     program: Program,
     plain: Box<dyn Native>,
@@ -52,8 +52,7 @@ fn made(program: Program) -> Made {
 }
 
 impl Made {
-    /// What a run without a frame comes to, and how the same run ends on the interpreter. The two are the same where it is
-    /// done.
+    /// Runs without a frame and on the interpreter, and requires equal outputs if the frameless run is done.
     fn run(&self, is_pathed: bool, given: &[i64], fuel: u64) -> (Ended, Outcome) {
         let (code, native) = if is_pathed {
             (self.program.pathed_code().unwrap(), &self.pathed)
@@ -85,7 +84,7 @@ impl Made {
         (ended, shown.outcome)
     }
 
-    /// Runs both forms, which must come to the same.
+    /// Runs both forms, which must agree.
     fn both(&self, given: &[i64], fuel: u64) -> (Ended, Outcome) {
         let (plain, outcome) = self.run(false, given, fuel);
         let (pathed, _) = self.run(true, given, fuel);
@@ -99,7 +98,7 @@ fn node(inputs: &[&str], body: Json) -> Made {
         .iter()
         .map(|name| json!({"name": name, "type": "integer"}))
         .collect();
-    made(load(&built(&json!({
+    made(load(&build(&json!({
         "inputs": inputs,
         "outputs": {"success": [{"name": "result", "type": "integer"}]},
         "body": body,
@@ -118,7 +117,7 @@ fn over(kind: &str, item: u32, over: Json, value: Json) -> Json {
     json!({"for": {"kind": kind, "locals": [item], "over": over, "value": value}})
 }
 
-/// How many items there are, and all of them as the digits of a number, which may be more than fits.
+/// Returns the item count, and the items as the digits of a number, which may overflow.
 fn digits(step: Json) -> Made {
     let digit = call(
         "integer.add",
@@ -209,14 +208,14 @@ fn what_may_be_spent_is_spent_and_no_more() {
 
 #[test]
 fn no_run_spends_more_than_a_millisecond_is_long_whatever_it_is_given() {
-    // Nobody can stop one.
+    // Frameless runs cannot be interrupted.
     let program = made(between(input("seed"), integer(0)));
     assert_eq!(program.run(false, &[10_000, 4], u64::MAX).0, Ended::Done);
     assert_eq!(program.run(true, &[10_000, 4], u64::MAX).0, Ended::Done);
     let (ended, outcome) = program.both(&[90_000, 4], 100_000);
     assert_eq!(ended, Ended::TooLong);
     assert!(matches!(outcome, Outcome::Returned(_)));
-    // Of rounds that do more there may be less.
+    // Longer rounds have a lower limit.
     let long = (0..100).fold(local(0), |sum, number| {
         call(
             "integer.bit_xor",
@@ -245,13 +244,13 @@ fn a_loop_after_another_gives_up_what_was_done() {
         json!([returned(call("integer.add", &[first, second]))]),
     );
     assert_eq!(program.both(&[20, 30], 50).0, Ended::Done);
-    // Something was spent before it was known.
+    // Some fuel was spent before the run gave up.
     assert_eq!(program.both(&[20, 30], 49).0, Ended::GaveUp);
     assert_eq!(program.both(&[0, 30], 29).0, Ended::TooLong);
     assert_eq!(program.both(&[20, 30], 19).0, Ended::TooLong);
 }
 
-/// Loops in each other, those that are left early, and those with conditions.
+/// Nested loops, loops that are left early, and loops with conditions.
 fn others() -> Vec<(&'static str, Made)> {
     let n = || range([integer(0), input("n"), integer(1)]);
     let both = || call("integer.multiply", &[local(0), local(1)]);
@@ -359,7 +358,7 @@ fn loops_in_loops_and_loops_that_are_left_come_to_the_same() {
     }
 }
 
-/// Decimals in the rounds of a loop, and behind it: those of known scales have code of their own.
+/// Decimals in the rounds of a loop and after it; known scales have their own code.
 fn of_decimals() -> Program {
     let more = call(
         "decimal.add",
@@ -383,7 +382,7 @@ fn of_decimals() -> Program {
             {"name": "both", "value": call("decimal.subtract", &[of_run("rate"), of_run("sum")])},
         ]}},
     ]);
-    load(&built(&json!({
+    load(&build(&json!({
         "inputs": [
             {"name": "n", "type": "integer"}, {"name": "price", "type": "decimal"}, {"name": "rate", "type": "decimal"},
         ],

@@ -1,19 +1,21 @@
-//! Statements: jumps over blocks, loops with state, and guards, which say where the failures of a statement go.
+//! Statements: branches, loops with state, and guards that route failures to handlers.
+//!
+//! A statement with handlers:
 //!
 //! ```text
-//! start:  the statement, with the blocks in it
-//! end:    jumps over the handlers
-//!         handler: its body; then its value, and a jump to after; or the failure goes on
+//! start:  the statement and its blocks
+//! end:    jump over the handlers
+//!         handler: its body, then its value and a jump to after, or the same failure again
 //! after:
 //! ```
 //!
 //! A loop:
 //!
 //! ```text
-//!         over, the first values of its state
-//! next:   the next item, which jumps to done after the last one; where; while; the limit
-//!         the body, collect, the next values, stop_when; jumps to next
-//! done:   the record of the state and of what was collected
+//!         over, the initial state
+//! next:   the next item, or a jump to done after the last one; where; while; the limit
+//!         the body, collect, the next state, stop_when; jump to next
+//! done:   the record of the state and the collected values
 //! ```
 
 use vesper_ir::flow::{Arm, Block, Branch, Handler, Loop, NamedValue, Statement, leaves};
@@ -21,12 +23,12 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Type, Value};
 use vesper_opt::LoopPlace;
 
-use crate::sites::{Becomes, Entry, Guard};
+use crate::bytecode::sites::{Entry, ErrorConversion, Guard};
 
 use super::loops::{Locals, Over};
 use super::{Compiled, Compiler, Form, Instruction, MISSING, Operand, OperandList, Phase, Register, place};
 
-/// The jumps out of the body, whose targets come after it.
+/// The jumps out of the body, with targets after it.
 #[derive(Default)]
 pub(super) struct Exits {
     pub(super) returns: Vec<usize>,
@@ -34,8 +36,8 @@ pub(super) struct Exits {
 }
 
 impl Compiler<'_> {
-    /// Registers for what the node gives, where it does not suffice to say where the values are: with one return and
-    /// no errors they are where they were computed.
+    /// Reserves result registers. A single return without errors needs none, because the values stay where they were
+    /// computed.
     pub(super) fn reserve_results(&mut self) -> Compiled<()> {
         if self.returns_once() {
             return Ok(());
@@ -51,21 +53,21 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// True when the one return is the end of the body.
+    /// Returns true if the only return is the end of the body.
     fn returns_once(&self) -> bool {
         self.node.errors.is_empty() && returns(&self.node.body) == 1
     }
 
-    /// The statements of the node; the jumps out of them.
+    /// Compiles the statements of the node and returns the jumps out of them.
     pub(super) fn body(&mut self, body: &Block) -> Compiled<Exits> {
         let start = self.code.instructions.len();
         self.block(body)?;
         let end = self.code.instructions.len();
-        self.code.becomes = self.becomes(start, end);
+        self.code.error_conversion = self.error_conversion(start, end);
         Ok(std::mem::take(&mut self.exits))
     }
 
-    fn becomes(&self, start: usize, end: usize) -> Option<Becomes> {
+    fn error_conversion(&self, start: usize, end: usize) -> Option<ErrorConversion> {
         let (first, others) = self.node.errors.split_first()?;
         let Type::Enum(codes) = &first.ty else {
             return None;
@@ -78,7 +80,7 @@ impl Compiler<'_> {
                 _ => return None,
             }
         }
-        Some(Becomes {
+        Some(ErrorConversion {
             start,
             end,
             codes: codes.clone(),
@@ -87,16 +89,16 @@ impl Compiler<'_> {
         })
     }
 
-    /// What follows is where errors end, raised ones and failures that became some.
-    pub(super) fn errors_end_here(&mut self) -> Compiled<()> {
+    /// Sets the target of raised errors and converted failures to the next instruction.
+    pub(super) fn end_errors(&mut self) -> Compiled<()> {
         let here = self.here()? as usize;
-        if let Some(becomes) = &mut self.code.becomes {
-            becomes.to = here;
+        if let Some(error_conversion) = &mut self.code.error_conversion {
+            error_conversion.to = here;
         }
         Ok(())
     }
 
-    /// The steps of a block keep their registers until the caller puts `top` back.
+    /// Compiles a block. Its steps keep their registers until the caller resets `top`.
     fn block(&mut self, block: &[Statement]) -> Compiled<()> {
         for statement in block {
             self.statement(statement)?;
@@ -112,36 +114,36 @@ impl Compiler<'_> {
                 handlers,
             } => {
                 let step = self.step(*value, handlers)?;
-                self.show(name, step)
+                self.define_step(name, step)
             }
-            Statement::Return { success } => self.returned(success),
-            Statement::Raise { error } => self.raised(error),
+            Statement::Return { success } => self.compile_return(success),
+            Statement::Raise { error } => self.compile_raise(error),
             Statement::Require { holds } => {
                 let number = self.requires;
                 self.requires += 1;
                 self.clause(Phase::Validation, number, *holds)
             }
             Statement::Branch(branch) => self.branch(branch),
-            Statement::Loop(repeated) => self.repeated(repeated),
+            Statement::Loop(repeated) => self.compile_loop(repeated),
             Statement::Request(request) => {
                 let out = self.allocate()?;
                 let start = self.code.instructions.len();
                 self.request(request, out)?;
                 self.handlers(start, &request.handlers, Some(out))?;
-                self.show(&request.name, Operand::register(out))
+                self.define_step(&request.name, Operand::register(out))
             }
             Statement::Call(call) => {
                 let out = self.allocate()?;
                 let start = self.code.instructions.len();
                 self.call_node(call, out)?;
                 self.handlers(start, &call.handlers, Some(out))?;
-                self.show(&call.name, Operand::register(out))
+                self.define_step(&call.name, Operand::register(out))
             }
         }
     }
 
-    /// From here on the step is there.
-    fn show(&mut self, name: &str, value: Operand) -> Compiled<()> {
+    /// Makes a step visible to the following statements.
+    fn define_step(&mut self, name: &str, value: Operand) -> Compiled<()> {
         let step = self.node.step_place(name).ok_or(MISSING)?;
         *self.steps.get_mut(step).ok_or(MISSING)? = Some(value);
         Ok(())
@@ -149,9 +151,9 @@ impl Compiler<'_> {
 
     fn step(&mut self, value: ExpressionIndex, handlers: &[Handler]) -> Compiled<Operand> {
         let kind = &self.node.expression(value).ok_or(MISSING)?.kind;
-        // A part of a loop's state has another value after `next`, and the step has not: it is copied.
+        // Loop state changes after `next`, but the step must not, so it is copied.
         if handlers.is_empty() && !matches!(kind, ExpressionKind::Local(_)) {
-            let operand = self.kept(value)?;
+            let operand = self.compute_kept(value)?;
             self.mark(value, operand);
             return Ok(operand);
         }
@@ -168,8 +170,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The handlers of what was compiled since `start`. Their values go where the statement's value is. Gives the ends of
-    /// those that have one.
+    /// Compiles the handlers of the code since `start`. Their values go to the register of the statement. Returns the
+    /// ends of the handlers that have one.
     fn handlers(
         &mut self,
         start: usize,
@@ -184,13 +186,13 @@ impl Compiler<'_> {
         let mut to_after = vec![self.jump(Instruction::Jump { to: 0 })];
         let mut entries = Vec::with_capacity(handlers.len());
         let slot = self.handlers;
-        // Blocks nest a few deep, and so do handlers.
+        // Handlers nest with blocks, whose depth is limited.
         self.handlers += 1;
         self.code.failures = self.code.failures.max(self.handlers as usize);
         for handler in handlers {
             let top = self.top;
             let at = self.here()? as usize;
-            let outer = self.pass_handler(handler)?;
+            let outer = self.enter_handler(handler)?;
             self.block(&handler.body)?;
             if let Some(value) = handler.value {
                 self.compute_marked(value, out.ok_or(MISSING)?)?;
@@ -198,28 +200,28 @@ impl Compiler<'_> {
             } else if !leaves(&handler.body) {
                 self.emit(Instruction::FailAgain { slot });
             }
-            ends.push((handler, handler.value.map(|_| self.stretch())));
+            ends.push((handler, handler.value.map(|_| self.region())));
             self.leave(outer);
             self.top = top;
             let codes = handler.codes.clone();
             entries.push(Entry { codes, at, slot });
         }
         self.handlers = slot;
-        // Those of statements within are there already: a failure looks at inner ones first.
+        // Guards of inner statements were added before, so a failure finds them first.
         self.code.guards.push(Guard {
             start,
             end,
             handlers: entries,
         });
         self.land_all(to_after)?;
-        self.go_on_behind_handlers(&ends)?;
+        self.continue_after_handlers(&ends)?;
         Ok(ends.into_iter().filter_map(|(_, end)| end).collect())
     }
 
-    fn returned(&mut self, success: &[NamedValue]) -> Compiled<()> {
+    fn compile_return(&mut self, success: &[NamedValue]) -> Compiled<()> {
         if self.returns_once() {
             for (_, value) in success {
-                let value = self.kept(*value)?;
+                let value = self.compute_kept(*value)?;
                 self.code.returns.push(value);
             }
             return Ok(());
@@ -235,7 +237,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn raised(&mut self, error: &[NamedValue]) -> Compiled<()> {
+    fn compile_raise(&mut self, error: &[NamedValue]) -> Compiled<()> {
         for (place, (_, value)) in error.iter().enumerate() {
             let out = *self.code.errors.get(place).ok_or(MISSING)?;
             self.compute(*value, out)?;
@@ -249,7 +251,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Makes registers null, for the invariants to see.
+    /// Sets registers to null, for the invariants.
     fn clear(&mut self, registers: Vec<Register>) -> Compiled<()> {
         if self.node.invariants.is_empty() || registers.is_empty() {
             return Ok(());
@@ -270,44 +272,44 @@ impl Compiler<'_> {
         let start = self.code.instructions.len();
         let mut to_end = Vec::with_capacity(branch.arms.len());
         let mut ends = Vec::new();
-        let around = self.stretch();
+        let around = self.region();
         let mut table = self.begin_table(branch.arms.first().map(|arm| arm.when))?;
         for Arm { when, body, value } in &branch.arms {
             if self.is_known(*when) == Some(false) {
-                // Nobody comes there; the number of a `require` is by its place in the text all the same.
+                // The arm is unreachable, but `require` statements are numbered by source order.
                 self.requires += requires(body);
-                self.arm_begins(&mut table)?;
-                self.arm_is_decided(&mut table)?;
+                self.begin_arm(&mut table)?;
+                self.mark_arm_decided(&mut table)?;
                 continue;
             }
             let top = self.top;
-            self.arm_begins(&mut table)?;
+            self.begin_arm(&mut table)?;
             let condition = self.operand(*when)?;
             self.mark(*when, condition);
             self.top = top;
             let to_next = self.jump_unless(condition);
-            self.arm_is_decided(&mut table)?;
-            let outer = self.pass(*when, true)?;
+            self.mark_arm_decided(&mut table)?;
+            let outer = self.enter_side(*when, true)?;
             self.arm(body, *value, out)?;
             if !leaves(body) {
-                ends.push(self.stretch());
+                ends.push(self.region());
             }
             self.leave(outer);
             to_end.push(self.jump(Instruction::Jump { to: 0 }));
             self.land(to_next)?;
-            self.pass(*when, false)?;
+            self.enter_side(*when, false)?;
         }
         self.end_table(table)?;
         self.arm(&branch.otherwise, branch.otherwise_value, out)?;
         if !leaves(&branch.otherwise) {
-            ends.push(self.stretch());
+            ends.push(self.region());
         }
         self.leave(around);
         self.land_all(to_end)?;
         ends.extend(self.handlers(start, &branch.handlers, out)?);
-        self.go_on_behind(ends);
+        self.continue_after(ends);
         match out {
-            Some(out) => self.show(&branch.name, Operand::register(out)),
+            Some(out) => self.define_step(&branch.name, Operand::register(out)),
             None => Ok(()),
         }
     }
@@ -322,7 +324,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn repeated(&mut self, repeated: &Loop) -> Compiled<()> {
+    fn compile_loop(&mut self, repeated: &Loop) -> Compiled<()> {
         let out = self.allocate()?;
         let start = self.code.instructions.len();
         let (top, loop_top) = (self.top, self.loop_top);
@@ -349,9 +351,9 @@ impl Compiler<'_> {
         }
 
         let step = self.node.step_place(&repeated.name).ok_or(MISSING)?;
-        self.before(LoopPlace::Statement(step))?;
-        let points = self.points_of_repeated(repeated)?;
-        let around = self.stretch();
+        self.compute_before_loop(LoopPlace::Statement(step))?;
+        let points = self.points_of_loop(repeated)?;
+        let around = self.region();
         let next = self.here()?;
         let mut to_done = Vec::new();
         if repeated.over.is_some() {
@@ -365,7 +367,7 @@ impl Compiler<'_> {
             };
             to_done.push(self.next_item(slot, locals)?);
         }
-        let to_end_of_while = self.begins_round(repeated, points, next)?;
+        let to_end_of_while = self.begin_round(repeated, points, next)?;
         self.emit(Instruction::LoopLimit {
             count,
             max: u32::try_from(repeated.max).unwrap_or(u32::MAX),
@@ -378,14 +380,14 @@ impl Compiler<'_> {
         self.round(repeated, &state, slot)?;
         self.rounds.pop();
         self.emit(Instruction::LoopRound { count });
-        to_done.extend(self.ends_round(repeated, next)?);
+        to_done.extend(self.end_round(repeated, next)?);
         self.leave(around);
         if let Some((index, jump)) = to_end_of_while {
             self.land(jump)?;
             self.note_side(index, false)?;
         }
         self.land_all(to_done)?;
-        self.loop_ends(next)?;
+        self.end_loop(next)?;
         if let Some(point) = points {
             self.emit(Instruction::NoteRounds { count, point });
         }
@@ -405,22 +407,22 @@ impl Compiler<'_> {
         self.top = top;
         self.loop_top = loop_top;
         let ends = self.handlers(start, &repeated.handlers, Some(out))?;
-        self.go_on_behind_loop(points, ends);
-        self.show(&repeated.name, Operand::register(out))
+        self.continue_after_loop(points, ends);
+        self.define_step(&repeated.name, Operand::register(out))
     }
 
-    /// What decides whether there is a round; the jump of a `while` that was false, with its condition.
-    fn begins_round(
+    /// Compiles the conditions of a round. Returns the `while` condition and its jump, if there is one.
+    fn begin_round(
         &mut self,
         repeated: &Loop,
         points: Option<u32>,
         next: u32,
     ) -> Compiled<Option<(ExpressionIndex, usize)>> {
-        // Rounds are counted behind these two, so their own points say whether they were evaluated.
+        // Rounds are counted after these conditions, so their own points record whether they were evaluated.
         if let Some(filter) = repeated.filter {
             self.enter_sides(filter, &[false, true])?;
             let condition = self.condition(filter)?;
-            self.pass_over(filter, condition, next)?;
+            self.emit_filter(filter, condition, next)?;
             self.enter_sides(filter, &[true])?;
         }
         let mut to_end = None;
@@ -428,7 +430,7 @@ impl Compiler<'_> {
             self.enter_sides(index, &[false, true])?;
             let condition = self.condition(index)?;
             to_end = Some((index, self.jump_unless(condition)));
-            self.pass(index, true)?;
+            self.enter_side(index, true)?;
         }
         if repeated.filter.is_none() && repeated.condition.is_none() {
             self.enter_round(points);
@@ -436,8 +438,9 @@ impl Compiler<'_> {
         Ok(to_end)
     }
 
-    /// What decides whether a loop ends behind a round, and the jump to the next one; gives what is to go to the end.
-    fn ends_round(&mut self, repeated: &Loop, next: u32) -> Compiled<Option<usize>> {
+    /// Compiles the end of a round and the jump to the next one. Returns the jump to the end of the loop, if there is
+    /// one.
+    fn end_round(&mut self, repeated: &Loop, next: u32) -> Compiled<Option<usize>> {
         let Some(stop_when) = repeated.stop_when else {
             self.emit(Instruction::Jump { to: next });
             return Ok(None);
@@ -452,12 +455,12 @@ impl Compiler<'_> {
         self.emit(Instruction::Jump { to: next });
         self.land(to_stop)?;
         self.note_side(stop_when, true)?;
-        // Behind it stands the note of a `while` that was false, if there is one.
+        // The note of a false `while` follows, if there is one.
         let has_while = repeated.condition.is_some();
         Ok(has_while.then(|| self.jump(Instruction::Jump { to: 0 })))
     }
 
-    /// A condition, whose temporaries are free again.
+    /// Computes a condition and frees its temporaries.
     fn condition(&mut self, index: ExpressionIndex) -> Compiled<Operand> {
         let top = self.top;
         let condition = self.operand(index)?;
@@ -466,7 +469,7 @@ impl Compiler<'_> {
         Ok(condition)
     }
 
-    /// The body of a loop, what it collects, and the next values of its state. The registers of its steps are kept for
+    /// Compiles the body of a loop, its collected value and the next state. Steps keep their registers for
     /// `stop_when`.
     fn round(&mut self, repeated: &Loop, state: &[Register], slot: super::LoopSlot) -> Compiled<()> {
         self.block(&repeated.body)?;
@@ -474,7 +477,7 @@ impl Compiler<'_> {
         if let Some(collect) = repeated.collect {
             let value = self.operand(collect)?;
             self.mark(collect, value);
-            // There are as many as rounds, and of those never more than an array has room for.
+            // At most one item per round, and rounds never exceed the maximum length of an array.
             self.emit(Instruction::LoopPush {
                 slot,
                 value,
@@ -487,7 +490,7 @@ impl Compiler<'_> {
             let mut variables = repeated.state.iter().zip(state);
             let found = variables.find(|(variable, _)| variable.local == *number);
             let (_, register) = found.ok_or(MISSING)?;
-            // All are computed from the old state: a value that is a part of it is copied too.
+            // All next values are computed from the old state, so parts of it are copied too.
             let from = self.allocate()?;
             self.compute_marked(*value, from)?;
             moves.push((*register, from));
@@ -501,7 +504,7 @@ impl Compiler<'_> {
     }
 }
 
-/// How many `return` statements there are.
+/// Counts the `return` statements.
 fn returns(block: &[Statement]) -> usize {
     let in_handlers = |statement: &Statement| -> usize {
         let handlers = statement.handlers().iter();
@@ -522,7 +525,7 @@ fn returns(block: &[Statement]) -> usize {
     each.sum()
 }
 
-/// How many `require` statements there are.
+/// Counts the `require` statements.
 fn requires(block: &[Statement]) -> u32 {
     let of = |statement: &Statement| {
         let own = match statement {

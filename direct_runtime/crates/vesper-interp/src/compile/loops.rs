@@ -1,18 +1,17 @@
-//! `for`: one loop, whatever it computes.
+//! `for` expressions: one loop for every kind.
 //!
 //! ```text
 //!         over
 //!         LoopStart
-//!         with, and what `out` holds before the first item
-//! next:   LoopNext, which jumps to done after the last item
-//!         where; jumps to next if it is false
-//!         key and value; what they do to the result; jumps to next
-//! done:   the result, if it is not in `out` already
+//!         with, and the initial value of `out`
+//! next:   LoopNext, or a jump to done after the last item
+//!         where; jump to next if false
+//!         key and value; their effect on the result; jump to next
+//! done:   the result, unless `out` holds it already
 //! ```
 //!
-//! Here is the frame, and everything that goes into the operands: their depth is the depth of this recursion, so it is
-//! kept to few and small functions. `items` says what is done with the value of an item, `results` what is done before
-//! the first item and after the last.
+//! This module compiles the skeleton and the operands. Operands recurse, so their functions are few and small.
+//! `items` compiles the effect of an item, `results` the code before the first item and after the last.
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind, For, ForKind};
 use vesper_ir::{MAX_ARITY, Op, Type};
@@ -24,61 +23,60 @@ use super::{Compiled, Compiler, Instruction, LoopSlot, MISSING, Operand, Registe
 mod items;
 mod results;
 
-/// The places of a loop's locals.
+/// The locals of a loop.
 #[derive(Clone, Copy)]
 pub(super) struct Locals {
     /// The item; over a map, the key.
     pub(super) item: usize,
-    /// The value of a map's entry.
+    /// The value of a map entry.
     pub(super) entry_value: Option<usize>,
-    /// What a `fold` has so far.
+    /// The accumulator of `fold`.
     pub(super) so_far: Option<usize>,
 }
 
-/// A loop, while it is compiled.
+/// A loop under compilation.
 #[derive(Clone, Copy)]
 struct Loop<'a> {
     index: ExpressionIndex,
     parts: &'a For,
     slot: LoopSlot,
-    /// Where the result will be.
+    /// The register of the result.
     out: Register,
-    /// What the kind needs besides: the best key of `min_by` and `max_by`, whether `drop_while`
-    /// still drops.
-    beside: Option<Register>,
+    /// An extra register: the best key of `min_by` and `max_by`, or whether `drop_while` still drops.
+    extra: Option<Register>,
     /// The order of `sort_by`.
     order: Option<Operand>,
 }
 
-/// What a loop goes through.
+/// The collection of a loop.
 #[derive(Clone, Copy)]
 pub(super) enum Over {
     Value(Operand),
-    /// From the first, up to the second, in steps of the third; and the expression that fails where there is none.
+    /// Start, end and step of a range, and its expression for failures.
     Range([Operand; 3], ExpressionIndex),
 }
 
-/// Where the parts of an item that counts are.
-struct Given {
+/// The operands of an item that passed the filter.
+struct ItemParts {
     item: Operand,
     key: Option<Operand>,
     value: Operand,
 }
 
 impl Loop<'_> {
-    /// The register that holds the value of an item, where that is not any one.
+    /// Returns the register that the kind requires for the value of an item.
     fn value_register(&self) -> Option<Register> {
         match self.parts.kind {
             // The last value is the result.
             ForKind::ForAll | ForKind::Exists => Some(self.out),
-            ForKind::DropWhile => self.beside,
-            // Not that of `fold`: what is in `out` so far is read until the value is done.
+            ForKind::DropWhile => self.extra,
+            // Not for `fold`: the accumulator in `out` is read until the value is computed.
             _ => None,
         }
     }
 
-    fn beside(&self) -> Compiled<Register> {
-        self.beside.ok_or(MISSING)
+    fn extra_register(&self) -> Compiled<Register> {
+        self.extra.ok_or(MISSING)
     }
 }
 
@@ -94,7 +92,7 @@ impl Compiler<'_> {
         let over = self.collection(parts.over)?;
         let slot = self.enter_loop();
         self.start_loop(slot, over);
-        // The slot holds the collection now.
+        // The slot holds the collection from here on.
         self.top = top;
         let began = self.count_items(slot)?;
         let points = self.points_of_comprehension(index)?;
@@ -103,7 +101,7 @@ impl Compiler<'_> {
             parts,
             slot,
             out,
-            beside: None,
+            extra: None,
             order: None,
         };
         match (parts.kind, parts.with) {
@@ -112,24 +110,24 @@ impl Compiler<'_> {
             (_, None) => {}
         }
         self.begin(&mut this)?;
-        self.before(LoopPlace::For(index))?;
+        self.compute_before_loop(LoopPlace::For(index))?;
 
         let next = self.here()?;
         let outer = self.enter_round(points);
-        let mut to_done = vec![if self.asks_for_fields_only(index, locals, parts)? {
+        let mut to_done = vec![if self.reads_fields_only(index, locals, parts)? {
             self.advance(slot, locals)?
         } else {
             self.next_item(slot, locals)?
         }];
         if let Some(local) = locals.so_far {
-            // The result so far is where the result will be.
+            // The accumulator lives in the result register.
             self.bind(local, Some(Operand::register(out)))?;
         }
         let inner = self.top;
         if let Some(filter) = parts.filter {
             let condition = self.operand(filter)?;
             self.mark(filter, condition);
-            self.pass_over(filter, condition, next)?;
+            self.emit_filter(filter, condition, next)?;
             self.enter_sides(filter, &[true])?;
             self.top = inner;
         }
@@ -146,13 +144,13 @@ impl Compiler<'_> {
             None => self.operand(parts.value)?,
         };
         let item = self.locals.get(locals.item).copied().flatten().ok_or(MISSING)?;
-        let given = Given { item, key, value };
+        let given = ItemParts { item, key, value };
         to_done.extend(self.each(&this, &given, to_keep, next)?);
         self.leave(outer);
         for jump in to_done {
             self.land(jump)?;
         }
-        self.loop_ends(next)?;
+        self.end_loop(next)?;
         if let (Some(began), Some(point)) = (began, points) {
             self.emit(Instruction::NoteItems { slot, began, point });
         }
@@ -167,7 +165,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// What a loop goes through: a range is not written out.
+    /// Compiles the collection of a loop. A range is not materialised.
     pub(super) fn collection(&mut self, over: ExpressionIndex) -> Compiled<Over> {
         let node = self.node;
         if let ExpressionKind::Call {
@@ -197,7 +195,7 @@ impl Compiler<'_> {
 
     pub(super) fn enter_loop(&mut self) -> LoopSlot {
         let slot = LoopSlot(self.loop_top);
-        // Slots nest with the expressions, whose depth is limited.
+        // Slots nest with expressions, whose depth is limited.
         self.loop_top += 1;
         self.code.loops = self.code.loops.max(self.loop_top as usize);
         slot
@@ -207,7 +205,7 @@ impl Compiler<'_> {
         Ok(&self.node.expression(index).ok_or(MISSING)?.ty)
     }
 
-    /// Binds the locals that hold the item; gives the jump to the end.
+    /// Binds the locals of the item and returns the jump to the end.
     pub(super) fn next_item(&mut self, slot: LoopSlot, locals: Locals) -> Compiled<usize> {
         let key = self.allocate()?;
         self.bind(locals.item, Some(Operand::register(key)))?;
@@ -228,8 +226,8 @@ impl Compiler<'_> {
         }))
     }
 
-    /// True for a loop over an array of records that needs no item as a whole: then none is taken out of the array.
-    fn asks_for_fields_only(&self, index: ExpressionIndex, locals: Locals, parts: &For) -> Compiled<bool> {
+    /// Returns true for a loop over records that reads only fields. No item is copied then.
+    fn reads_fields_only(&self, index: ExpressionIndex, locals: Locals, parts: &For) -> Compiled<bool> {
         let is_of_records =
             matches!(self.type_of(parts.over)?, Type::Array(item) if matches!(**item, Type::Record(_)));
         if !is_of_records || parts.kind.is_of_items() {
@@ -251,24 +249,24 @@ impl Compiler<'_> {
         Ok(mentions == fields)
     }
 
-    /// As `next_item`, for an item that stays where it is.
+    /// Like `next_item`, for an item that stays in the array.
     fn advance(&mut self, slot: LoopSlot, locals: Locals) -> Compiled<usize> {
-        // Bound, that nobody misses it; no register is written.
+        // Bound for lookups of the local; the register is never written.
         let item = self.allocate()?;
         self.bind(locals.item, Some(Operand::register(item)))?;
         *self.in_place.get_mut(locals.item).ok_or(MISSING)? = Some(slot);
         Ok(self.jump(Instruction::LoopAdvance { slot, done: 0 }))
     }
 
-    /// The loop that is at an item of which only fields are asked for, if the expression is such an item.
-    pub(super) fn fields_of_item(&self, of: ExpressionIndex) -> Compiled<Option<LoopSlot>> {
+    /// Returns the loop slot of an item whose fields alone are read.
+    pub(super) fn item_slot(&self, of: ExpressionIndex) -> Compiled<Option<LoopSlot>> {
         Ok(match &self.node.expression(of).ok_or(MISSING)?.kind {
             ExpressionKind::Local(local) => self.in_place.get(*local).copied().flatten(),
             _ => None,
         })
     }
 
-    /// Calls an operation that takes one or two arguments; its failure is that of the loop.
+    /// Emits an operation of one or two arguments whose failure belongs to the loop.
     fn apply(&mut self, this: &Loop<'_>, op: Op, out: Register, first: Operand, second: Option<Operand>) {
         let mut args = [first; MAX_ARITY];
         if let (Some(place), Some(second)) = (args.get_mut(1), second) {

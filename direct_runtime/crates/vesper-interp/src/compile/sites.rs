@@ -1,10 +1,10 @@
-//! Requests and calls: where a run stops and what it stops with.
+//! Requests and calls: the sites at which a run is suspended.
 
 use std::sync::Arc;
 
 use vesper_ir::flow::{Call, Request};
 
-use crate::sites::{CallSite, Position, RequestSite};
+use crate::bytecode::sites::{CallSite, Position, RequestSite};
 
 use super::{Compiled, Compiler, Instruction, MISSING, Operand, Register, place};
 

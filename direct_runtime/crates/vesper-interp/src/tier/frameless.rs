@@ -1,4 +1,4 @@
-//! The way without a frame: when it is handed out, when it rests, and how it is timed beside the interpreter.
+//! Frameless runs of a tier: when they are offered, when they rest, and how they are timed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,31 +6,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::monitor::{self, Monitor, Verdict};
 use super::{NEVER, Tier, Tiering, count};
 use crate::bytecode::Code;
-use crate::native::Native;
-use crate::words::{Block, Ended, Express, Scales, Shape, Words};
+use crate::tier::native::Native;
+use crate::tier::words::{Block, Ended, Express, Scales, Shape, Words};
 
-/// A run without a frame that gives up costs about what one that does not saves: it may be one in three.
-const A_MISS: u32 = 2;
-const MOST_MISSES: u32 = 64;
-/// For so many calls nobody tries after that.
-pub(super) const UNTIL_TRIED: u32 = 10_000;
-/// Who has many rows to run asks again after so many whether there is such a way by now.
-pub(super) const UNTIL_ASKED: u32 = 64;
-/// So many rows of a batch take about as long as a call: they are looked at as seldom as calls are.
-const ROWS_A_CALL: u32 = 16;
+/// Misses added by a run that gives up. It costs about what a success saves, so one in three may give up.
+const MISS_PENALTY: u32 = 2;
+const MAX_MISSES: u32 = 64;
+/// Calls that frameless runs rest after too many misses.
+pub(super) const RETRY_CALLS: u32 = 10_000;
+/// Rows that a batch runs before it checks again for a frameless function.
+pub(super) const RETRY_ROWS: u32 = 64;
+/// Rows of a batch that count as one call for sampling. They take about as long.
+const ROWS_PER_CALL: u32 = 16;
 
-/// Handed out in place of the way without a frame when somebody is to look at the form: it takes the time.
+/// A frameless function that times one run, offered for a sampled call.
 #[derive(Debug)]
 pub(super) struct Probe {
     native: Arc<dyn Native>,
     shape: Arc<Shape>,
     clock: fn() -> u64,
-    /// Nanoseconds of a run that nobody has compared yet; zero where there is none.
+    /// Nanoseconds of a run that is not compared yet; zero for none.
     took: AtomicU64,
 }
 
 impl Probe {
-    /// Nothing where there is no such way.
+    /// Creates the probe, or returns `None` if the code has no frameless function.
     pub(super) fn of(native: &Arc<dyn Native>, tiering: &Tiering) -> Option<Self> {
         let shape = Arc::clone(native.express()?.shape());
         Some(Self {
@@ -41,7 +41,7 @@ impl Probe {
         })
     }
 
-    /// What the run took that comes next in the ordinary way.
+    /// Takes the time of the last run, to compare with the framed run that follows.
     pub(super) fn take(&self) -> Option<u64> {
         Some(self.took.swap(0, Ordering::Relaxed)).filter(|took| *took > 0)
     }
@@ -56,8 +56,8 @@ impl Express for Probe {
         &self.shape
     }
 
-    /// Gives up in any case: the caller then runs the same inputs in the ordinary way, which compares the times. Other
-    /// inputs may take ten times as long, and calls often take turns.
+    /// Runs, records the time and always gives up. The caller then runs the same inputs with a frame, which compares
+    /// the times; other inputs may take ten times as long.
     fn run(&self, words: &mut Words<'_>, fuel: u64) -> Ended {
         let Some(express) = self.native.express() else {
             return Ended::GaveUp;
@@ -73,7 +73,7 @@ impl Express for Probe {
         }
     }
 
-    /// Rows are many, and are not run twice: one that comes later is compared with all of these.
+    /// Runs all rows and records the mean time. Rows are not run twice: a later row is compared with the mean.
     fn run_rows(&self, block: &mut Block<'_>, fuel: u64) {
         let Some(express) = self.native.express() else {
             return;
@@ -89,7 +89,7 @@ impl Express for Probe {
 }
 
 impl Tier {
-    /// The way without a frame, where there is one and it is of use now.
+    /// Returns the frameless function if there is one and it does not rest.
     #[inline]
     pub(crate) fn express(&self) -> Option<&dyn Express> {
         let express = self.made.get()?.native.express()?;
@@ -97,24 +97,24 @@ impl Tier {
             self.left.load(Ordering::Relaxed),
             self.misses.load(Ordering::Relaxed),
         );
-        if misses > MOST_MISSES {
+        if misses > MAX_MISSES {
             let rest = misses - 1;
-            let rest = if rest == MOST_MISSES { 0 } else { rest };
+            let rest = if rest == MAX_MISSES { 0 } else { rest };
             self.misses.store(rest, Ordering::Relaxed);
             return None;
         }
         let Some(left) = left.checked_sub(1) else {
             return self.probe();
         };
-        // Somebody looks where it is never, and says then for how long.
+        // `NEVER` is no count; sampling sets the next one.
         if left != NEVER - 1 {
             self.left.store(left, Ordering::Relaxed);
         }
         Some(express)
     }
 
-    /// Somebody is to look at this form: a run without a frame is timed, where none waits to be compared. The ordinary way
-    /// comes after it, and looks.
+    /// Returns the probe for a sampled call unless a recorded time is still open. The framed run that follows does
+    /// the comparison.
     #[cold]
     fn probe(&self) -> Option<&dyn Express> {
         let probe = self.made.get()?.probe.as_ref()?;
@@ -126,22 +126,22 @@ impl Tier {
         probe.is_some_and(|probe| std::ptr::addr_eq(probe, express))
     }
 
-    /// Told how long either side took, machine code without a frame. Where it is slower only that way rests.
+    /// Compares the times of a frameless run and the interpreter. If it is slower, only frameless runs rest.
     pub(super) fn judge_frameless(&self, machine: u64, interpreter: u64) {
         let Some(mut state) = self.state() else {
             return;
         };
         if state.frameless.record(machine, interpreter) == Verdict::Slower {
-            let rest = MOST_MISSES + monitor::rest(state.rests);
+            let rest = MAX_MISSES + monitor::rest_calls(state.rests);
             self.misses.store(rest, Ordering::Relaxed);
             state.frameless = Monitor::new();
             state.rests = state.rests.saturating_add(1);
         }
     }
 
-    /// Told how a run without a frame ended.
+    /// Records whether a frameless run produced outputs.
     #[inline]
-    pub(crate) fn expressed(&self, has_outputs: bool) {
+    pub(crate) fn record_frameless(&self, has_outputs: bool) {
         let misses = self.misses.load(Ordering::Relaxed);
         if has_outputs {
             count(&self.expressed);
@@ -150,30 +150,30 @@ impl Tier {
             }
             return;
         }
-        self.missed(misses.saturating_add(A_MISS));
+        self.set_misses(misses.saturating_add(MISS_PENALTY));
     }
 
-    /// Above a bound nobody tries for a while, or for as long as was said before.
-    fn missed(&self, misses: u32) {
-        let misses = if misses > MOST_MISSES {
-            misses.max(MOST_MISSES + UNTIL_TRIED)
+    /// Sets the misses. Above the bound, frameless runs rest for `RETRY_CALLS` or for the longer rest already set.
+    fn set_misses(&self, misses: u32) {
+        let misses = if misses > MAX_MISSES {
+            misses.max(MAX_MISSES + RETRY_CALLS)
         } else {
             misses
         };
         self.misses.store(misses, Ordering::Relaxed);
     }
 
-    /// The way without a frame for runs one after the other, and for how many of so many. Where there is none, or it is of
-    /// no use now: so many runs are made in the ordinary way before somebody asks again.
+    /// Returns the frameless function and for how many of these rows it is valid. Otherwise returns the number of
+    /// rows to run with a frame before the next check.
     ///
-    /// Threads that run rows side by side write these counters: once for many rows, or they would wait for each other.
+    /// Threads of a batch write these counters once per many rows, to avoid contention.
     pub(crate) fn express_rows(&self, rows: u32) -> Result<(&dyn Express, u32), u32> {
-        let made = self.made.get().ok_or(UNTIL_ASKED)?;
-        let express = made.native.express().ok_or(UNTIL_ASKED)?;
+        let made = self.made.get().ok_or(RETRY_ROWS)?;
+        let express = made.native.express().ok_or(RETRY_ROWS)?;
         let misses = self.misses.load(Ordering::Relaxed);
-        if misses > MOST_MISSES {
+        if misses > MAX_MISSES {
             let rest = misses.saturating_sub(rows.max(1));
-            let rest = if rest <= MOST_MISSES { 0 } else { rest };
+            let rest = if rest <= MAX_MISSES { 0 } else { rest };
             self.misses.store(rest, Ordering::Relaxed);
             return Err(rows);
         }
@@ -181,16 +181,15 @@ impl Tier {
         if left == 0 {
             return Ok((self.probe().ok_or(1_u32)?, 1));
         }
-        let rows = rows.min(left.saturating_mul(ROWS_A_CALL));
+        let rows = rows.min(left.saturating_mul(ROWS_PER_CALL));
         if left != NEVER {
-            let calls = rows.div_ceil(ROWS_A_CALL);
+            let calls = rows.div_ceil(ROWS_PER_CALL);
             self.left.store(left.saturating_sub(calls), Ordering::Relaxed);
         }
         Ok((express, rows))
     }
 
-    /// A faster way for so many runs whose inputs have these scales, where there is one beside the general way; it is made
-    /// here once there were enough such runs.
+    /// Returns the function for these scales, if there is one. Compiles it once enough such rows have run.
     pub(crate) fn express_scaled(
         &self,
         general: &dyn Express,
@@ -199,20 +198,20 @@ impl Tier {
         rows: u32,
     ) -> Option<&dyn Express> {
         let tiering = self.tiering.as_ref()?;
-        // What is to be timed is run.
+        // A probed block must run the probe.
         if self.is_probe(general) {
             return None;
         }
         self.variants.of(tiering, general, code, scales, rows)
     }
 
-    /// Told how many of such runs gave outputs, and how many gave up.
-    pub(crate) fn expressed_rows(&self, outputs: u32, gave_up: u32) {
+    /// Records how many frameless rows produced outputs and how many gave up.
+    pub(crate) fn record_frameless_rows(&self, outputs: u32, gave_up: u32) {
         let count = self.expressed.load(Ordering::Relaxed);
         self.expressed
             .store(count.wrapping_add(outputs.into()), Ordering::Relaxed);
         let misses = self.misses.load(Ordering::Relaxed);
-        let misses = misses.saturating_add(gave_up.saturating_mul(A_MISS));
-        self.missed(misses.saturating_sub(outputs));
+        let misses = misses.saturating_add(gave_up.saturating_mul(MISS_PENALTY));
+        self.set_misses(misses.saturating_sub(outputs));
     }
 }

@@ -1,5 +1,5 @@
-//! Deterministic: the clock is one that goes on when it is looked at, and machine code is a stand-in that is told from the
-//! interpreter by its answer.
+//! Deterministic tests: each read advances the clock, and stand-in machine code returns a different output than the
+//! interpreter.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::cell::Cell;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use vesper_ir::{Decimal, Member, Value};
 
-use super::frameless::{UNTIL_ASKED, UNTIL_TRIED};
+use super::frameless::{RETRY_CALLS, RETRY_ROWS};
 use super::*;
-use crate::meter::Limits;
-use crate::words::{Block, Ended, Words};
+use crate::run::meter::Limits;
+use crate::tier::words::{Block, Ended, Words};
 use crate::{Outcome, Program};
 
 thread_local! {
@@ -24,7 +24,7 @@ fn clock() -> u64 {
     NOW.get()
 }
 
-/// Takes away the balance before the interpreter begins, and takes so long.
+/// Machine code that empties the balance before the interpreter starts, and takes a set time.
 #[derive(Debug)]
 struct Stand {
     takes: u64,
@@ -80,7 +80,7 @@ fn payment(tiering: Tiering) -> Program {
     Program::load_tiered(ir, &[], vesper_opt::Rules::ALL, Some(Arc::new(tiering))).unwrap()
 }
 
-/// True where the answer is that of the interpreter alone.
+/// Returns true if the outcome is that of the interpreter alone.
 fn is_interpreted(program: &Program) -> bool {
     let inputs = vec![
         decimal("10.00"),
@@ -123,13 +123,13 @@ fn a_program_without_a_tiering_is_never_compiled() {
 fn a_hundred_calls_make_a_form_hot_and_no_fewer() {
     let program = payment(tiering(CODE));
     assert!((0..100).all(|_| is_interpreted(&program)));
-    worker::settle();
+    worker::wait_until_idle();
     assert_eq!(stage(&program), Stage::Cold);
     assert!(
         is_interpreted(&program),
-        "it is handed over, and nobody waits for it"
+        "the form is queued and the call does not wait"
     );
-    worker::settle();
+    worker::wait_until_idle();
     assert_eq!(stage(&program), Stage::Installed);
     assert!(!is_interpreted(&program));
     assert_eq!(report(&program).entered, 1);
@@ -163,11 +163,11 @@ fn few_long_runs_make_a_form_hot() {
     });
     let program = Program::load_tiered(ir, &[], vesper_opt::Rules::ALL, Some(Arc::clone(&tiering))).unwrap();
     let unit = program.unit_for_tests();
-    unit.tier.spent(&tiering, unit, 19_999);
-    worker::settle();
+    unit.tier.count_fuel(&tiering, unit, 19_999);
+    worker::wait_until_idle();
     assert_eq!(stage(&program), Stage::Cold);
-    unit.tier.spent(&tiering, unit, 1);
-    worker::settle();
+    unit.tier.count_fuel(&tiering, unit, 1);
+    worker::wait_until_idle();
     assert_eq!(stage(&program), Stage::Installed);
 }
 
@@ -178,12 +178,12 @@ fn slower_code_rests_and_is_tried_again() {
     (0..=100).for_each(|_| {
         is_interpreted(&program);
     });
-    worker::settle();
+    worker::wait_until_idle();
     let mut calls = 0;
     while stage(&program) == Stage::Installed {
         is_interpreted(&program);
         calls += 1;
-        assert!(calls < 2_000, "nobody has noticed");
+        assert!(calls < 2_000, "the monitor has not noticed");
     }
     assert_eq!(stage(&program), Stage::Resting);
     assert_eq!(
@@ -203,7 +203,7 @@ fn faster_code_stays() {
     (0..20_000).for_each(|_| {
         is_interpreted(&program);
     });
-    worker::settle();
+    worker::wait_until_idle();
     (0..20_000).for_each(|_| {
         is_interpreted(&program);
     });
@@ -211,7 +211,7 @@ fn faster_code_stays() {
 }
 
 #[test]
-fn what_is_refused_says_why_and_is_not_asked_again() {
+fn a_refused_form_keeps_its_reason_and_is_not_retried() {
     for (compiler, why) in [
         (Stands::Refuses, "it is too large"),
         (Stands::Panics, "a fault of the compiler"),
@@ -223,14 +223,14 @@ fn what_is_refused_says_why_and_is_not_asked_again() {
         });
         assert!((0..500).all(|_| is_interpreted(&program)));
         match stage(&program) {
-            Stage::Refused(said) => assert!(said.contains(why), "{said}"),
+            Stage::Refused(reason) => assert!(reason.contains(why), "{reason}"),
             other => panic!("{other:?}"),
         }
     }
 }
 
 #[test]
-fn no_more_is_held_than_allowed_and_room_is_looked_for_later() {
+fn machine_code_stays_within_its_limit_and_is_retried_later() {
     let large = Stands::Code {
         takes: 0,
         bytes: 1 << 40,
@@ -249,13 +249,13 @@ fn no_more_is_held_than_allowed_and_room_is_looked_for_later() {
     (0..=100).for_each(|_| {
         is_interpreted(&second);
     });
-    worker::settle();
-    assert_eq!(stage(&second), Stage::Refused(NO_ROOM.to_owned()));
+    worker::wait_until_idle();
+    assert_eq!(stage(&second), Stage::Refused(CODE_LIMIT_HIT.to_owned()));
     drop(first);
     (0..=10_000).for_each(|_| {
         is_interpreted(&second);
     });
-    worker::settle();
+    worker::wait_until_idle();
     assert_eq!(stage(&second), Stage::Installed);
 }
 
@@ -273,7 +273,7 @@ fn a_program_that_is_dropped_while_it_waits_is_gone() {
         compiler: Box::new(Counted(Arc::clone(&held))),
         ..tiering(CODE)
     });
-    let busy = worker::hold();
+    let busy = worker::pause();
     (0..=100).for_each(|_| {
         is_interpreted(&program);
     });
@@ -281,7 +281,7 @@ fn a_program_that_is_dropped_while_it_waits_is_gone() {
     drop(program);
     assert_eq!(Arc::strong_count(&held), 1, "the queue keeps nothing alive");
     drop(busy);
-    worker::settle();
+    worker::wait_until_idle();
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn the_pathed_form_has_a_tier_of_its_own() {
     assert_eq!(program.tiers().1.unwrap().stage, Stage::Installed);
 }
 
-/// Takes everything and gives nothing: what counts is how often it is handed out.
+/// A frameless function that produces no outputs; tests count how often it is offered.
 #[derive(Debug)]
 struct Swift(Arc<Shape>);
 
@@ -339,13 +339,13 @@ impl Compiler for Swiftly {
         scales: &Scales,
     ) -> Result<Box<dyn Express>, String> {
         match scales.first() {
-            Some(Some(13)) => Err("nobody likes it".to_owned()),
+            Some(Some(13)) => Err("refused by the test".to_owned()),
             _ => Ok(Box::new(Swift(Arc::clone(shape)))),
         }
     }
 }
 
-/// Whether rows of these scales have code of their own.
+/// Returns true if rows of this scale have their own code.
 fn is_scaled(program: &Program, scale: u16, rows: u32) -> bool {
     let (general, _) = program.express_rows(1).unwrap();
     program
@@ -360,20 +360,20 @@ fn code_for_known_scales_is_made_once_there_were_enough_rows() {
         ..tiering(CODE)
     });
     assert!((0..=100).all(|_| is_interpreted(&program)));
-    worker::settle();
+    worker::wait_until_idle();
     assert!(!is_scaled(&program, 2, 16_000));
     assert!(!is_scaled(&program, 2, 384));
     assert_eq!(report(&program).variants, 0);
     assert!(is_scaled(&program, 2, 1));
     assert!(is_scaled(&program, 2, 1));
     assert_eq!(report(&program).variants, 1);
-    // Rows of others are counted anew.
+    // Rows of other scales are counted from zero.
     assert!(!is_scaled(&program, 3, 16_384));
     assert!(is_scaled(&program, 3, 1));
 }
 
 #[test]
-fn few_vectors_of_scales_have_code_and_what_is_refused_is_not_asked_for_again() {
+fn few_vectors_of_scales_have_code_and_refused_ones_are_not_retried() {
     let program = payment(Tiering {
         compiler: Box::new(Swiftly),
         is_eager: true,
@@ -393,19 +393,19 @@ fn few_vectors_of_scales_have_code_and_what_is_refused_is_not_asked_for_again() 
 }
 
 #[test]
-fn rows_are_asked_for_again_until_there_is_a_way_without_a_frame() {
+fn rows_are_retried_until_there_is_a_frameless_function() {
     let program = payment(Tiering {
         compiler: Box::new(Swiftly),
         ..tiering(CODE)
     });
-    assert_eq!(program.express_rows(128).unwrap_err(), UNTIL_ASKED);
+    assert_eq!(program.express_rows(128).unwrap_err(), RETRY_ROWS);
     assert!((0..=100).all(|_| is_interpreted(&program)));
-    worker::settle();
+    worker::wait_until_idle();
     assert!(program.express_rows(128).is_ok());
 }
 
 #[test]
-fn where_too_many_rows_give_up_nobody_tries_for_a_while() {
+fn frameless_rows_rest_after_too_many_give_up() {
     let program = payment(Tiering {
         compiler: Box::new(Swiftly),
         is_eager: true,
@@ -420,13 +420,13 @@ fn where_too_many_rows_give_up_nobody_tries_for_a_while() {
         assert_eq!(count, 128);
         rows += count;
     }
-    assert!((UNTIL_TRIED - 128..=UNTIL_TRIED + 128).contains(&rows), "{rows}");
+    assert!((RETRY_CALLS - 128..=RETRY_CALLS + 128).contains(&rows), "{rows}");
     program.expressed_rows(128, 0);
     assert!(program.express_rows(128).is_ok());
     assert_eq!(report(&program).expressed, 96 + 128);
 }
 
-/// Gives outputs without a frame, and takes so much longer for that than the interpreter; with a frame as long.
+/// Machine code with frameless runs that are slower than the interpreter by a set time.
 #[derive(Debug)]
 struct Paced {
     shape: Arc<Shape>,
@@ -475,18 +475,18 @@ impl Compiler for Pacing {
     }
 }
 
-/// Installed.
+/// Returns a program with such code installed.
 fn paced(takes: i64) -> Program {
     let program = payment(Tiering {
         compiler: Box::new(Pacing(takes)),
         ..tiering(CODE)
     });
     assert!((0..=100).all(|_| is_interpreted(&program)));
-    worker::settle();
+    worker::wait_until_idle();
     program
 }
 
-/// True where a call was served without a frame; otherwise it went the ordinary way.
+/// Returns true if a call ran without a frame.
 fn is_expressed(program: &Program) -> bool {
     if let Some(express) = program.express() {
         match express.run(&mut Words::new(express.shape()), 1_000) {
@@ -509,7 +509,7 @@ fn a_way_without_a_frame_that_is_slower_rests_by_itself() {
     while report(&program).rests == 0 {
         is_expressed(&program);
         calls += 1;
-        assert!(calls < 2_000, "nobody has noticed");
+        assert!(calls < 2_000, "the monitor has not noticed");
     }
     assert_eq!(
         calls,
@@ -519,7 +519,7 @@ fn a_way_without_a_frame_that_is_slower_rests_by_itself() {
     assert_eq!(
         stage(&program),
         Stage::Installed,
-        "with a frame it was not slower, and nobody has asked"
+        "framed runs were not slower and not sampled"
     );
     let entered = report(&program).entered;
     assert!((0..10_000).all(|_| !is_expressed(&program)));
@@ -565,7 +565,7 @@ fn rows_without_a_frame_are_compared_with_one_that_goes_the_ordinary_way() {
                 rows += 1;
             }
         }
-        assert!(rows < 100_000, "nobody has noticed");
+        assert!(rows < 100_000, "the monitor has not noticed");
     }
     assert_eq!(program.express_rows(64).unwrap_err(), 64);
     assert_eq!(stage(&program), Stage::Installed);
@@ -575,8 +575,8 @@ fn rows_without_a_frame_are_compared_with_one_that_goes_the_ordinary_way() {
 fn where_both_sides_are_timed_the_answer_is_that_of_machine_code() {
     let program = payment(tiering(CODE));
     assert!((0..=100).all(|_| is_interpreted(&program)));
-    worker::settle();
-    let calls = 3 * u64::from(Monitor::new().every());
+    worker::wait_until_idle();
+    let calls = 3 * u64::from(Monitor::new().interval());
     assert!((0..calls).all(|_| !is_interpreted(&program)));
     assert_eq!(report(&program).entered, calls, "once each");
 }

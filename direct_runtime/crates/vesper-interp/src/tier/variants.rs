@@ -1,49 +1,49 @@
-//! Machine code for rows whose decimals have scales that are known: a column of a table has one for all of them.
+//! Frameless functions for known scales of decimals, because a table column has one scale.
 //!
-//! A few such functions stand beside the general one, each for one vector of scales. One is made by the thread whose rows
-//! would have used it, once there were enough of them to pay for it; the others go on in the general way meanwhile. What
-//! is made stays until the program is dropped, and counts among the machine code that the process holds.
+//! A few functions exist beside the general one, each for one vector of scales. The thread that would use a function
+//! compiles it once enough rows have run; other threads use the general one meanwhile. A function lives as long as
+//! its program and counts toward the machine code of the process.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use super::{COMPILED, HELD, NANOSECONDS, NO_ROOM, REFUSED, Tiering};
+use super::{CODE_LIMIT_HIT, COMPILE_NANOSECONDS, COMPILED, HELD_BYTES, REFUSED, Tiering};
 use crate::bytecode::Code;
 use crate::guard::guarded;
-use crate::words::{Express, Scales};
+use crate::tier::words::{Express, Scales};
 
-/// So many vectors of scales have code of their own: tables of a node mostly have one schema.
-const MOST: usize = 4;
-/// So many rows pay for making it: that takes about as long as half of them in the general way.
-const ENOUGH: u32 = 16_384;
+/// The maximum vectors of scales with their own code. Tables of a node usually share one schema.
+const MAX_VARIANTS: usize = 4;
+/// Rows that justify compiling, which takes about as long as running half of them.
+const MIN_ROWS: u32 = 16_384;
 
-/// All of them, in the order in which they were made.
+/// The compiled variants, in order of compilation.
 #[derive(Debug, Default)]
 pub(super) struct Variants {
-    made: [OnceLock<Variant>; MOST],
-    /// Rows that went the general way though something was known of their scales.
+    made: [OnceLock<Variant>; MAX_VARIANTS],
+    /// Rows of known scales that ran the general function.
     rows: AtomicU32,
-    /// Held by the thread that makes one. Nobody waits for it.
+    /// Held by the thread that compiles. Other threads do not wait for it.
     making: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Variant {
     scales: Box<Scales>,
-    /// Nothing where there is no code for these scales.
-    code: Option<Held>,
+    /// The code, or `None` if these scales are not compilable.
+    code: Option<HeldCode>,
 }
 
-/// Machine code, and its share of what the process holds.
+/// Machine code and the bytes it accounts for.
 #[derive(Debug)]
-struct Held {
+struct HeldCode {
     express: Box<dyn Express>,
     bytes: usize,
 }
 
-impl Drop for Held {
+impl Drop for HeldCode {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.bytes, Ordering::Relaxed);
+        HELD_BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -63,7 +63,7 @@ impl Variants {
         self.all().filter(|each| each.code.is_some()).count()
     }
 
-    /// The code for these scales; nothing where so many rows are to go the general way.
+    /// Returns the code for these scales. Returns `None` if the rows should run the general function.
     pub(super) fn of(
         &self,
         tiering: &Tiering,
@@ -80,44 +80,56 @@ impl Variants {
         }
         let free = self.made.iter().find(|place| place.get().is_none())?;
         let before = self.rows.load(Ordering::Relaxed);
-        if before < ENOUGH && !tiering.is_eager {
+        if before < MIN_ROWS && !tiering.is_eager {
             self.rows.store(before.saturating_add(rows), Ordering::Relaxed);
             return None;
         }
-        // A process that was forked while somebody held this makes none: it is locked there for ever.
+        // In a process forked while this was held it stays locked, and no variant is compiled.
         let _making = self.making.try_lock().ok()?;
         self.rows.store(0, Ordering::Relaxed);
-        // Somebody else may have been quicker; then the next block finds it.
+        // Another thread may have filled the place; then the next block finds its variant.
         let made = free.get_or_init(|| Variant {
             scales: Box::from(scales),
-            code: made(tiering, general, code, scales),
+            code: compile_counted(tiering, general, code, scales),
         });
         (*made.scales == *scales).then_some(())?;
         made.code.as_ref().map(|held| &*held.express)
     }
 }
 
-fn made(tiering: &Tiering, general: &dyn Express, code: &Code, scales: &Scales) -> Option<Held> {
+fn compile_counted(
+    tiering: &Tiering,
+    general: &dyn Express,
+    code: &Code,
+    scales: &Scales,
+) -> Option<HeldCode> {
     let begun = (tiering.clock)();
-    let made = compiled(tiering, general, code, scales);
-    NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
+    let made = compile_scaled_code(tiering, general, code, scales);
+    COMPILE_NANOSECONDS.fetch_add((tiering.clock)().saturating_sub(begun), Ordering::Relaxed);
     let counter = if made.is_ok() { &COMPILED } else { &REFUSED };
     counter.fetch_add(1, Ordering::Relaxed);
     made.ok()
 }
 
-fn compiled(tiering: &Tiering, general: &dyn Express, code: &Code, scales: &Scales) -> Result<Held, String> {
-    if HELD.load(Ordering::Relaxed) >= tiering.max_bytes {
-        return Err(NO_ROOM.to_owned());
+fn compile_scaled_code(
+    tiering: &Tiering,
+    general: &dyn Express,
+    code: &Code,
+    scales: &Scales,
+) -> Result<HeldCode, String> {
+    if HELD_BYTES.load(Ordering::Relaxed) >= tiering.max_bytes {
+        return Err(CODE_LIMIT_HIT.to_owned());
     }
     let express = guarded(|| tiering.compiler.compile_scaled(code, general.shape(), scales))
         .map_err(|message| format!("a fault of the compiler: {message}"))??;
     let bytes = express.size();
-    // From here on it is counted, and given back when it is dropped.
-    let held = HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-    let made = Held { express, bytes };
+    // Counted from here on; dropping the code returns the bytes.
+    let held = HELD_BYTES
+        .fetch_add(bytes, Ordering::Relaxed)
+        .saturating_add(bytes);
+    let made = HeldCode { express, bytes };
     if held > tiering.max_bytes {
-        return Err(NO_ROOM.to_owned());
+        return Err(CODE_LIMIT_HIT.to_owned());
     }
     Ok(made)
 }

@@ -1,13 +1,13 @@
-//! The thread that compiles, one for a process. It begins with the first form that is hot and ends when it has had
-//! nothing to do for a while: a process that forks should have no threads that it does not need.
+//! The compiler thread, one per process. It starts with the first hot form and ends when idle, because a forking
+//! process should have few threads.
 //!
-//! It holds weak references, so that a program that is dropped while it waits is gone at once. It knows nothing of Python
-//! and never asks for the global lock.
+//! The queue holds weak references, so a program dropped while it waits is freed at once. The thread never takes the
+//! global interpreter lock.
 //!
-//! A fork copies one thread. Whoever forks calls `before_fork` first, which waits for what is being compiled and then
-//! holds the locks, and one of the other two after it; so the child finds them free, and what waited in the parent waits
-//! in the child, which has a thread of its own. In a process that forks without telling anybody nothing hangs: callers
-//! never wait for these locks.
+//! A fork copies one thread. The forking thread calls `before_fork`, which waits for the current compilation and
+//! holds the locks, and afterwards one of the other two functions. The child thus finds the locks free, and starts
+//! its own thread for the queued forms. A fork without these calls does not hang either, because callers never wait
+//! for the locks.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use super::Hot;
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Weak<dyn Hot>>,
-    /// The process whose thread is at work; 0 for none.
+    /// The process id of the running thread; 0 for none.
     process: u32,
 }
 
@@ -28,20 +28,20 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
     process: 0,
 });
 static CHANGED: Condvar = Condvar::new();
-/// Held while something is taken out of the queue and compiled; always before the queue.
+/// Held while a form is dequeued and compiled. INVARIANT: locked before the queue.
 static BUSY: Mutex<()> = Mutex::new(());
 
-const IDLE: Duration = Duration::from_secs(1);
-/// Tests run side by side and have one queue: none of them may miss its turn.
-const TRIES: usize = if cfg!(test) { usize::MAX } else { 100 };
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Attempts to take a lock. Tests share one queue and must not miss their turn.
+const LOCK_ATTEMPTS: usize = if cfg!(test) { usize::MAX } else { 100 };
 
-/// Hands over a form that is hot; false where that could not be done.
+/// Queues a hot form. Returns false if that is not possible.
 pub(super) fn push(hot: Weak<dyn Hot>) -> bool {
-    let Some(mut queue) = soon(&QUEUE) else {
+    let Some(mut queue) = lock_soon(&QUEUE) else {
         return false;
     };
     queue.waiting.push_back(hot);
-    if begin(&mut queue) {
+    if ensure_thread(&mut queue) {
         CHANGED.notify_one();
         return true;
     }
@@ -49,8 +49,8 @@ pub(super) fn push(hot: Weak<dyn Hot>) -> bool {
     false
 }
 
-/// Sees to it that there is a thread.
-fn begin(queue: &mut Queue) -> bool {
+/// Starts the thread if this process has none.
+fn ensure_thread(queue: &mut Queue) -> bool {
     let own = std::process::id();
     if queue.process != own {
         let begun = std::thread::Builder::new()
@@ -64,9 +64,9 @@ fn begin(queue: &mut Queue) -> bool {
     true
 }
 
-/// A lock that is free at once or almost.
-pub(super) fn soon<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    for _ in 0..TRIES {
+/// Takes a lock that is free now or almost at once.
+pub(super) fn lock_soon<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    for _ in 0..LOCK_ATTEMPTS {
         match lock.try_lock() {
             Ok(held) => return Some(held),
             Err(TryLockError::Poisoned(held)) => return Some(held.into_inner()),
@@ -76,25 +76,25 @@ pub(super) fn soon<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     None
 }
 
-fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn work() {
     while wait() {
-        let _busy = held(&BUSY);
-        let next = held(&QUEUE).waiting.pop_front();
+        let _busy = lock(&BUSY);
+        let next = lock(&QUEUE).waiting.pop_front();
         if let Some(hot) = next.and_then(|weak| weak.upgrade()) {
             hot.make();
         }
     }
 }
 
-/// Until there is something to do; false where there was nothing for so long that the thread should end.
+/// Waits for a queued form. Returns false after `IDLE_TIMEOUT`, when the thread should end.
 fn wait() -> bool {
-    let queue = held(&QUEUE);
+    let queue = lock(&QUEUE);
     let (mut queue, waited) = CHANGED
-        .wait_timeout_while(queue, IDLE, |queue| queue.waiting.is_empty())
+        .wait_timeout_while(queue, IDLE_TIMEOUT, |queue| queue.waiting.is_empty())
         .unwrap_or_else(PoisonError::into_inner);
     if waited.timed_out() && queue.waiting.is_empty() {
         queue.process = 0;
@@ -103,43 +103,43 @@ fn wait() -> bool {
     true
 }
 
-type Held = (MutexGuard<'static, ()>, MutexGuard<'static, Queue>);
+type ForkLocks = (MutexGuard<'static, ()>, MutexGuard<'static, Queue>);
 
 thread_local! {
-    /// What a thread holds that is about to fork.
-    static FORKING: RefCell<Option<Held>> = const { RefCell::new(None) };
+    /// The locks held by a thread that is about to fork.
+    static FORK_LOCKS: RefCell<Option<ForkLocks>> = const { RefCell::new(None) };
 }
 
-/// To be called by a thread that is about to fork.
+/// Prepares for a fork. The forking thread calls it.
 pub fn before_fork() {
-    let both = (held(&BUSY), held(&QUEUE));
-    FORKING.with_borrow_mut(|forking| *forking = Some(both));
+    let both = (lock(&BUSY), lock(&QUEUE));
+    FORK_LOCKS.with_borrow_mut(|forking| *forking = Some(both));
 }
 
-/// To be called by that thread in the process that has forked.
+/// Releases the locks in the parent, on the thread that forked.
 pub fn after_fork_in_parent() {
-    FORKING.with_borrow_mut(Option::take);
+    FORK_LOCKS.with_borrow_mut(Option::take);
 }
 
-/// To be called by that thread in the process that was made.
+/// Releases the locks in the child and restarts the compiler thread if needed.
 pub fn after_fork_in_child() {
-    let Some((_busy, mut queue)) = FORKING.with_borrow_mut(Option::take) else {
+    let Some((_busy, mut queue)) = FORK_LOCKS.with_borrow_mut(Option::take) else {
         return;
     };
     queue.process = 0;
     if !queue.waiting.is_empty() {
-        // Where there is no thread, what waits is compiled after what comes next.
-        begin(&mut queue);
+        // If no thread starts, the next queued form retries.
+        ensure_thread(&mut queue);
     }
 }
 
-/// Waits until nothing waits; for tests.
+/// Waits until the queue is empty; for tests.
 #[cfg(test)]
-pub(super) fn settle() {
+pub(super) fn wait_until_idle() {
     loop {
         {
-            let _busy = held(&BUSY);
-            if held(&QUEUE).waiting.is_empty() {
+            let _busy = lock(&BUSY);
+            if lock(&QUEUE).waiting.is_empty() {
                 return;
             }
         }
@@ -147,8 +147,8 @@ pub(super) fn settle() {
     }
 }
 
-/// Nothing is compiled while this is held; for tests.
+/// Blocks compilation while the guard is held; for tests.
 #[cfg(test)]
-pub(super) fn hold() -> MutexGuard<'static, ()> {
-    held(&BUSY)
+pub(super) fn pause() -> MutexGuard<'static, ()> {
+    lock(&BUSY)
 }

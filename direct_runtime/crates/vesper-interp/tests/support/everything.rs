@@ -1,4 +1,4 @@
-//! A node with every kind of type, of value and of expression.
+//! A node with every kind of type, value and expression.
 
 use serde_json::{Value as Json, json};
 
@@ -23,7 +23,7 @@ fn qty(number: u32) -> Json {
     json!({"field": {"name": "qty", "of": local(number)}})
 }
 
-/// Steps and their types. Their names are `s0`, `s1`, …
+/// Steps and their types, named `s0`, `s1`, …
 fn first_steps() -> Vec<(Json, Json)> {
     let choice = json!({"if": {
         "condition": each("exists", 1, call("integer.greater", &[qty(1), integer(3)])),
@@ -52,7 +52,7 @@ fn first_steps() -> Vec<(Json, Json)> {
     ]
 }
 
-/// Those that come after: the other kinds of `for`, and operations on what is composed.
+/// The later steps: the other kinds of `for`, and operations on composite values.
 fn binder_steps() -> Vec<(Json, Json)> {
     let items = || json!({"array": item()});
     let order = json!({"enum": ["ascending", "descending"]});
@@ -95,7 +95,7 @@ fn binder_steps() -> Vec<(Json, Json)> {
     ]
 }
 
-/// The bytes of the node.
+/// Returns the document of the node.
 pub(crate) fn everything() -> Vec<u8> {
     let mut table = Vec::new();
     let mut body = Vec::new();

@@ -1,11 +1,11 @@
-//! Starts, advances and completes executions of nodes of the integer `x`, and shows how they end.
+//! Helpers that start, advance and complete executions of nodes with the integer `x`.
 
 use serde_json::{Value as Json, json};
 use vesper_interp::{Advanced, Completion, Execution, Misuse, Program, Request};
 use vesper_ir::{FailureCode, Value};
 
-use super::flow::built;
-use super::support::{load, shown, shown_outcome};
+use super::flow::build;
+use super::support::{load, show_value, shown_outcome};
 
 pub(crate) fn node(id: &str, body: Json, rest: Json) -> Json {
     let mut node = json!({
@@ -17,7 +17,7 @@ pub(crate) fn node(id: &str, body: Json, rest: Json) -> Json {
     for (key, value) in rest.as_object().unwrap() {
         node[key] = value.clone();
     }
-    built(&node)
+    build(&node)
 }
 
 pub(crate) fn program(body: Json) -> Program {
@@ -28,20 +28,20 @@ pub(crate) fn start(program: &Program, x: i64) -> Execution {
     program.start(vec![Value::Integer(x)], None, true).unwrap()
 }
 
-pub(crate) fn blocked(advanced: Result<Advanced, Misuse>) -> Request {
+pub(crate) fn expect_request(advanced: Result<Advanced, Misuse>) -> Request {
     match advanced.unwrap() {
         Advanced::Blocked(request) => request,
         Advanced::Done(outcome, _) => panic!("done: {outcome:?}"),
     }
 }
 
-pub(crate) fn done(program: &Program, advanced: Result<Advanced, Misuse>) -> (String, Vec<String>) {
+pub(crate) fn expect_outcome(program: &Program, advanced: Result<Advanced, Misuse>) -> (String, Vec<String>) {
     match advanced.unwrap() {
         Advanced::Blocked(request) => panic!("blocked: {request:?}"),
         Advanced::Done(outcome, marks) => {
             let marks = marks.iter().map(|mark| {
                 let ty = &program.node().expression(mark.index).unwrap().ty;
-                format!("{}:{}", mark.index, shown(ty, &mark.value))
+                format!("{}:{}", mark.index, show_value(ty, &mark.value))
             });
             (shown_outcome(program, &outcome), marks.collect())
         }
@@ -58,9 +58,9 @@ pub(crate) fn failure(id: u64, code: &str) -> Option<(u64, Completion)> {
     Some((id, Completion::Failed(FailureCode::new(code))))
 }
 
-/// Completes the one request of a fresh execution with a failure.
+/// Completes the only request of a new execution with a failure.
 pub(crate) fn failing(program: &Program, code: &str) -> String {
     let mut execution = start(program, 1);
-    let request = blocked(execution.advance(None));
-    done(program, execution.advance(failure(request.id, code))).0
+    let request = expect_request(execution.advance(None));
+    expect_outcome(program, execution.advance(failure(request.id, code))).0
 }

@@ -1,11 +1,11 @@
-//! Nodes whose expressions are written as trees where statements and clauses use them, put into the form of the IR.
+//! Nodes with expressions written as trees inside statements and clauses, converted to the IR.
 
 use serde_json::{Value as Json, json};
 
 use super::tree::flatten;
 
-/// The semantics with a table of expressions, in program order.
-pub(crate) fn built(node: &Json) -> Json {
+/// Returns the semantics with a table of expressions in program order.
+pub(crate) fn build(node: &Json) -> Json {
     let mut node = node.clone();
     let mut table = Vec::new();
     clauses(&mut node, "constraints", &mut table);
@@ -118,22 +118,22 @@ pub(crate) fn raises(codes: &Json, code: &str) -> Json {
     ]}})
 }
 
-/// A request for a custom effect of no arguments that gives an integer.
-pub(crate) fn asks(name: &str) -> Json {
+/// Makes a request for a custom effect without arguments that returns an integer.
+pub(crate) fn request_step(name: &str) -> Json {
     json!({"request": {
         "name": name, "effect": "custom", "class": "read", "fixed": {"name": "thing"}, "result": {"result": "integer"},
     }})
 }
 
-/// The statement with these handlers.
-pub(crate) fn handled(statement: &Json, handlers: Json) -> Json {
+/// Adds these handlers to a statement.
+pub(crate) fn with_handlers(statement: &Json, handlers: Json) -> Json {
     let mut statement = statement.clone();
     let (_, fields) = statement.as_object_mut().unwrap().iter_mut().next().unwrap();
     fields["handlers"] = handlers;
     statement
 }
 
-/// A handler of one code that gives a value.
+/// Returns a handler of one code with a value.
 pub(crate) fn gives(code: &str, value: Json) -> Json {
     json!({"codes": [code], "body": [], "value": value})
 }

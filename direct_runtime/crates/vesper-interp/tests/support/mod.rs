@@ -1,15 +1,15 @@
-//! Builds small IR documents for tests, and shows outcomes and marks as text.
+//! Builders of small IR documents, and text forms of outcomes and marks.
 
 use serde_json::{Value as Json, json};
 use vesper_interp::{Mention, Outcome, Program};
 use vesper_ir::{Type, Value};
 
-/// The canonical bytes of a document; `serde_json` sorts keys and escapes exactly as canonical JSON does. What most
-/// tests do not care for may be left out of the semantics.
+/// Returns the canonical bytes of a document; `serde_json` sorts keys and escapes as canonical JSON does. Fields that
+/// most tests ignore may be omitted.
 pub(crate) fn document(semantics: &Json) -> Vec<u8> {
-    let semantics = completed(semantics);
+    let semantics = complete(semantics);
     let expressions = semantics["expressions"].as_array().unwrap();
-    let mut locals: usize = expressions.iter().map(introduced).sum();
+    let mut locals: usize = expressions.iter().map(count_locals).sum();
     locals += loop_locals(&semantics["body"]);
     let source = json!({
         "path": "x.vsp", "sha256": "0".repeat(64), "intent": "a test", "spans": vec![[1, 1, 1, 2]; expressions.len()],
@@ -20,8 +20,8 @@ pub(crate) fn document(semantics: &Json) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The semantics with everything that was left out.
-pub(crate) fn completed(semantics: &Json) -> Json {
+/// Returns the semantics with all omitted fields.
+pub(crate) fn complete(semantics: &Json) -> Json {
     let mut whole = json!({
         "type": "function", "audit": "none", "sensitive": [], "policy": {}, "machines": [], "calls": [],
         "capabilities": {"denied": [], "required": []}, "invariants": [], "constants": [], "constraints": [],
@@ -37,7 +37,7 @@ pub(crate) fn completed(semantics: &Json) -> Json {
     whole
 }
 
-/// Gives handlers to the statements that have none, and a request what it may do without in a test.
+/// Adds handlers to statements without any, and optional fields to requests.
 fn complete_statements(block: &mut Json) {
     for statement in block.as_array_mut().unwrap() {
         let (kind, fields) = statement.as_object_mut().unwrap().iter_mut().next().unwrap();
@@ -59,7 +59,7 @@ fn complete_statements(block: &mut Json) {
     }
 }
 
-/// The blocks within the fields of a statement.
+/// Returns the blocks within a statement.
 fn blocks_mut(fields: &mut Json) -> Vec<&mut Json> {
     let mut found = Vec::new();
     for (key, value) in fields.as_object_mut().unwrap() {
@@ -80,7 +80,7 @@ fn blocks_mut(fields: &mut Json) -> Vec<&mut Json> {
     found
 }
 
-/// How many locals the loops of a block introduce.
+/// Counts the locals that the loops of a block introduce.
 fn loop_locals(block: &Json) -> usize {
     let statements = block.as_array().unwrap().iter();
     let each = statements.map(|statement| {
@@ -98,8 +98,8 @@ fn loop_locals(block: &Json) -> usize {
     each.sum()
 }
 
-/// How many locals an expression introduces.
-fn introduced(expression: &Json) -> usize {
+/// Counts the locals that an expression introduces.
+fn count_locals(expression: &Json) -> usize {
     let of_for = expression.pointer("/for/locals").and_then(Json::as_array);
     of_for.map_or(usize::from(expression.get("let").is_some()), Vec::len)
 }
@@ -108,8 +108,8 @@ pub(crate) fn load(semantics: &Json) -> Program {
     Program::load(&document(semantics)).unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 
-/// The form of a value that a person would write.
-pub(crate) fn shown(ty: &Type, value: &Value) -> String {
+/// Returns a readable form of a value.
+pub(crate) fn show_value(ty: &Type, value: &Value) -> String {
     let ty = match ty {
         Type::Optional(of) => of,
         ty => ty,
@@ -134,14 +134,14 @@ pub(crate) fn shown(ty: &Type, value: &Value) -> String {
             let Type::Set(of) = ty else {
                 panic!("a set of {ty}")
             };
-            let members: Vec<String> = members.iter().map(|member| shown(of, &member)).collect();
+            let members: Vec<String> = members.iter().map(|member| show_value(of, &member)).collect();
             format!("{{{}}}", members.join(","))
         }
         Value::Array(items) => {
             let Type::Array(of) = ty else {
                 panic!("an array of {ty}")
             };
-            let items: Vec<String> = items.iter().map(|item| shown(of, item)).collect();
+            let items: Vec<String> = items.iter().map(|item| show_value(of, item)).collect();
             format!("[{}]", items.join(","))
         }
         Value::Map(map) => {
@@ -150,7 +150,7 @@ pub(crate) fn shown(ty: &Type, value: &Value) -> String {
             };
             let entries = map.keys().iter().zip(map.values());
             let entries: Vec<String> = entries
-                .map(|(key, value)| format!("{}:{}", shown(&of.key, &key), shown(&of.value, value)))
+                .map(|(key, value)| format!("{}:{}", show_value(&of.key, &key), show_value(&of.value, value)))
                 .collect();
             format!("{{{}}}", entries.join(","))
         }
@@ -159,7 +159,7 @@ pub(crate) fn shown(ty: &Type, value: &Value) -> String {
                 panic!("a record of {ty}")
             };
             let fields: Vec<String> = (of.fields().iter().zip(fields.iter()))
-                .map(|(field, value)| format!("{}={}", field.name, shown(&field.ty, value)))
+                .map(|(field, value)| format!("{}={}", field.name, show_value(&field.ty, value)))
                 .collect();
             format!("({})", fields.join(","))
         }
@@ -174,14 +174,14 @@ pub(crate) fn shown_outcome(program: &Program, outcome: &Outcome) -> String {
         Outcome::Returned(values) => {
             let outputs = node.outputs.iter().zip(values);
             let outputs: Vec<String> = outputs
-                .map(|(output, value)| format!("{}={}", output.name, shown(&output.ty, value)))
+                .map(|(output, value)| format!("{}={}", output.name, show_value(&output.ty, value)))
                 .collect();
             format!("returned {}", outputs.join(" "))
         }
         Outcome::DeclaredError(values) => {
             let fields = node.errors.iter().zip(values);
             let fields: Vec<String> = fields
-                .map(|(field, value)| format!("{}={}", field.name, shown(&field.ty, value)))
+                .map(|(field, value)| format!("{}={}", field.name, show_value(&field.ty, value)))
                 .collect();
             format!("error {}", fields.join(" "))
         }
@@ -198,23 +198,23 @@ pub(crate) fn shown_outcome(program: &Program, outcome: &Outcome) -> String {
                 .map(|(mention, value)| match mention {
                     Mention::Input(place) => {
                         let input = &node.inputs[*place];
-                        format!("{}={}", input.name, shown(&input.ty, value))
+                        format!("{}={}", input.name, show_value(&input.ty, value))
                     }
                     Mention::Constant(place) => {
                         let constant = &node.constants[*place];
-                        format!("{}={}", constant.name, shown(&constant.ty, value))
+                        format!("{}={}", constant.name, show_value(&constant.ty, value))
                     }
                     Mention::Step(place) => {
                         let step = &node.steps[*place];
-                        format!("{}={}", step.name, shown(step.ty.as_ref().unwrap(), value))
+                        format!("{}={}", step.name, show_value(step.ty.as_ref().unwrap(), value))
                     }
                     Mention::Output(place) => {
                         let output = &node.outputs[*place];
-                        format!("{}={}", output.name, shown(&output.ty, value))
+                        format!("{}={}", output.name, show_value(&output.ty, value))
                     }
                     Mention::Error(place) => {
                         let field = &node.errors[*place];
-                        format!("{}={}", field.name, shown(&field.ty, value))
+                        format!("{}={}", field.name, show_value(&field.ty, value))
                     }
                 })
                 .collect();
@@ -224,7 +224,7 @@ pub(crate) fn shown_outcome(program: &Program, outcome: &Outcome) -> String {
     }
 }
 
-/// Runs both forms, which must end alike; gives marks and outcome.
+/// Runs the plain and the traced form, which must agree. Returns marks and outcome.
 pub(crate) fn run(program: &Program, inputs: &[Value]) -> (Vec<String>, String) {
     let plain = shown_outcome(program, &program.run(inputs.to_vec(), None));
     let (marks, outcome) = program.run_traced(inputs.to_vec(), None);
@@ -235,7 +235,7 @@ pub(crate) fn run(program: &Program, inputs: &[Value]) -> (Vec<String>, String) 
     );
     let marks = marks.iter().map(|mark| {
         let ty = &program.node().expression(mark.index).unwrap().ty;
-        format!("{}:{}", mark.index, shown(ty, &mark.value))
+        format!("{}:{}", mark.index, show_value(ty, &mark.value))
     });
     (marks.collect(), plain)
 }

@@ -1,9 +1,9 @@
-//! What the tests of the rules share: a node of `x` and `s` with errors, which is loaded or refused.
+//! A node of `x` and `s` with errors, which the rule tests change and expect to be rejected.
 
 use serde_json::{Value as Json, json};
 use vesper_interp::Program;
 
-use super::flow::built;
+use super::flow::build;
 use super::support::document;
 use super::tree::{call, input, integer};
 
@@ -27,7 +27,7 @@ pub(crate) fn node(body: Json, rest: Json) -> Json {
 }
 
 pub(crate) fn loads(node: &Json) -> Result<(), String> {
-    let loaded = Program::load(&document(&built(node)));
+    let loaded = Program::load(&document(&build(node)));
     loaded.map(drop).map_err(|rejected| rejected.to_string())
 }
 

@@ -1,8 +1,8 @@
-//! Expressions written as trees, put into the table of the IR: operands before users, in program order.
+//! Expressions written as trees, converted to the expression table of the IR.
 
 use serde_json::{Value as Json, json};
 
-/// Puts an expression, with its operands written in place of their indexes, at the end of the table.
+/// Appends an expression to the table, with operands given as trees instead of indices.
 pub(crate) fn flatten(expression: &Json, table: &mut Vec<Json>) -> usize {
     let mut flat = expression.clone();
     let (kind, body) = flat.as_object_mut().unwrap().iter_mut().next().unwrap();
@@ -37,7 +37,7 @@ pub(crate) fn flatten(expression: &Json, table: &mut Vec<Json>) -> usize {
     table.len() - 1
 }
 
-/// The semantics of a node with these inputs that returns the expression as `result`.
+/// Returns the semantics of a node that returns the expression as `result`.
 pub(crate) fn returning(inputs: &Json, ty: &Json, expression: &Json) -> Json {
     let mut table = Vec::new();
     let index = flatten(expression, &mut table);
@@ -70,17 +70,17 @@ pub(crate) fn each(kind: &str, value: Json) -> Json {
     json!({"for": {"kind": kind, "locals": [0], "over": input("xs"), "value": value}})
 }
 
-/// The same with a `where`.
-pub(crate) fn filtered(kind: &str, filter: Json, value: Json) -> Json {
+/// A `for` over the input `xs` with a `where`.
+pub(crate) fn each_where(kind: &str, filter: Json, value: Json) -> Json {
     json!({"for": {"kind": kind, "locals": [0], "over": input("xs"), "where": filter, "value": value}})
 }
 
-/// A `sort_by`.
-pub(crate) fn sorted(order: Json, key: Json) -> Json {
+/// A `sort_by` over the input `xs`.
+pub(crate) fn sort_by(order: Json, key: Json) -> Json {
     json!({"for": {"kind": "sort_by", "locals": [0], "over": input("xs"), "with": order, "value": key}})
 }
 
-/// An order to sort by.
+/// A sort order.
 pub(crate) fn order(name: &str) -> Json {
     json!({"literal": {"type": {"enum": ["ascending", "descending"]}, "value": name}})
 }

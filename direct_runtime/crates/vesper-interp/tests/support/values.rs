@@ -35,7 +35,7 @@ pub(crate) fn map_of(items: &[(&str, i64)]) -> Value {
     ))
 }
 
-/// The outcome of an expression over one input, `xs`.
+/// Returns the outcome of an expression over the input `xs`.
 pub(crate) fn outcome(of: &Json, ty: &Json, expression: &Json, xs: Value) -> String {
     let inputs = json!([{"name": "xs", "type": of}]);
     let program = load(&returning(&inputs, ty, expression));

@@ -1,4 +1,4 @@
-//! Decimals whose coefficient fits a machine register; what does not fit is left to the interpreter.
+//! Decimals with 64-bit coefficients; the interpreter computes those that overflow.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value, types};
@@ -8,9 +8,9 @@ use vesper_ir::decimal::MAX_SCALE;
 use crate::routines::POWERS;
 
 use super::numbers::condition;
-use super::{Held, Inline, Kind, Lower, NotCompiled, TRUSTED};
+use super::{Inline, Kind, Lower, NotCompiled, TRUSTED, ValueParts};
 
-/// Two coefficients of one scale.
+/// Two coefficients at one scale.
 struct Pair {
     left: Value,
     right: Value,
@@ -18,22 +18,22 @@ struct Pair {
 }
 
 impl Lower<'_, '_> {
-    /// What an operation on decimals gives.
+    /// Emits an operation on decimals.
     pub(super) fn decimal(
         &mut self,
         what: Inline,
         first: Operand,
         second: Operand,
-    ) -> Result<Held, NotCompiled> {
+    ) -> Result<ValueParts, NotCompiled> {
         if let Inline::Compare(comparison) = what
-            && let Some(holds) = self.compared_with_zero(condition(comparison), first, second)?
+            && let Some(holds) = self.compare_with_zero(condition(comparison), first, second)?
         {
             return Ok(vec![holds]);
         }
         if let Inline::Compare(comparison) = what
             && self.is_called()
         {
-            return Ok(vec![self.compared_in_slots(
+            return Ok(vec![self.compare_in_slots(
                 condition(comparison),
                 first,
                 second,
@@ -66,7 +66,7 @@ impl Lower<'_, '_> {
                 Ok(vec![product, scale])
             }
             Inline::Add | Inline::Subtract => {
-                let pair = self.aligned(left, left_scale, right, right_scale);
+                let pair = self.align(left, left_scale, right, right_scale);
                 let (result, overflows) = if what == Inline::Add {
                     self.builder.ins().sadd_overflow(pair.left, pair.right)
                 } else {
@@ -77,7 +77,7 @@ impl Lower<'_, '_> {
                 Ok(vec![result, scale])
             }
             Inline::Compare(comparison) => {
-                let pair = self.aligned(left, left_scale, right, right_scale);
+                let pair = self.align(left, left_scale, right, right_scale);
                 let holds = self
                     .builder
                     .ins()
@@ -88,8 +88,8 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A comparison with a constant that is zero: only the sign counts.
-    fn compared_with_zero(
+    /// Emits a comparison with constant zero, which depends only on the sign.
+    fn compare_with_zero(
         &mut self,
         condition: IntCC,
         first: Operand,
@@ -116,22 +116,26 @@ impl Lower<'_, '_> {
         bits.is_some_and(|[coefficient, ..]| coefficient == 0)
     }
 
-    /// The scale of a product, where those of both factors are known and it is none that decimals do not have.
+    /// Returns the scale of a product, if it is known and valid.
     fn known_product(&mut self, left: Value, right: Value) -> Option<Value> {
-        let sum = self.known(left)?.checked_add(self.known(right)?)?;
+        let sum = self
+            .constant_integer(left)?
+            .checked_add(self.constant_integer(right)?)?;
         (sum <= i64::from(MAX_SCALE)).then(|| self.builder.ins().iconst(types::I64, sum))
     }
 
-    /// Both at the larger of the two scales, where both are known: at most one multiplication is left, and of a constant
-    /// none. Nothing where a power of ten or the constant does not fit.
-    fn aligned_by_constants(
+    /// Aligns two coefficients with known scales by at most one multiplication, none of a constant. Returns `None` if
+    /// a power of ten or the constant overflows.
+    fn align_by_constants(
         &mut self,
         left: Value,
         left_scale: Value,
         right: Value,
         right_scale: Value,
     ) -> Option<Pair> {
-        let apart = self.known(left_scale)?.checked_sub(self.known(right_scale)?)?;
+        let apart = self
+            .constant_integer(left_scale)?
+            .checked_sub(self.constant_integer(right_scale)?)?;
         let power = *POWERS.get(usize::try_from(apart.unsigned_abs()).ok()?)?;
         Some(match apart {
             0 => Pair {
@@ -140,21 +144,21 @@ impl Lower<'_, '_> {
                 scale: left_scale,
             },
             ..0 => Pair {
-                left: self.raised(left, power)?,
+                left: self.raise_scale(left, power)?,
                 right,
                 scale: right_scale,
             },
             _ => Pair {
                 left,
-                right: self.raised(right, power)?,
+                right: self.raise_scale(right, power)?,
                 scale: left_scale,
             },
         })
     }
 
-    /// A coefficient, multiplied by a power of ten.
-    fn raised(&mut self, value: Value, power: i64) -> Option<Value> {
-        if let Some(known) = self.known(value) {
+    /// Multiplies a coefficient by a power of ten.
+    fn raise_scale(&mut self, value: Value, power: i64) -> Option<Value> {
+        if let Some(known) = self.constant_integer(value) {
             let raised = known.checked_mul(power)?;
             return Some(self.builder.ins().iconst(types::I64, raised));
         }
@@ -164,9 +168,9 @@ impl Lower<'_, '_> {
         Some(raised)
     }
 
-    /// Both at the larger of the two scales.
-    fn aligned(&mut self, left: Value, left_scale: Value, right: Value, right_scale: Value) -> Pair {
-        if let Some(pair) = self.aligned_by_constants(left, left_scale, right, right_scale) {
+    /// Aligns two coefficients to the larger scale.
+    fn align(&mut self, left: Value, left_scale: Value, right: Value, right_scale: Value) -> Pair {
+        if let Some(pair) = self.align_by_constants(left, left_scale, right, right_scale) {
             return pair;
         }
         let apart = self.builder.ins().isub(left_scale, right_scale);
@@ -180,14 +184,14 @@ impl Lower<'_, '_> {
         self.builder.switch_to_block(unequal);
         let is_left = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, apart, 0);
         let places = self.builder.ins().iabs(apart);
-        // Too far apart reads the last power, and is not looked at.
+        // A difference that is too large reads the last power, whose result is unused.
         let most = self
             .builder
             .ins()
             .iconst(types::I64, i64::try_from(POWERS.len()).unwrap_or(1) - 1);
         let is_too_far = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, places, most);
         let places = self.builder.ins().umin(places, most);
-        // Addresses have 64 bits on every processor that code is made for.
+        // Addresses have 64 bits on every supported processor.
         let table = self.builder.ins().iconst(types::I64, address());
         let at = self.builder.ins().ishl_imm_s(places, 3);
         let at = self.builder.ins().iadd(table, at);
@@ -210,7 +214,7 @@ impl Lower<'_, '_> {
     }
 }
 
-/// Where the powers stand, for as long as the process lives.
+/// Returns the address of the powers, which is valid for the life of the process.
 fn address() -> i64 {
     i64::try_from(POWERS.as_ptr().addr()).unwrap_or(0)
 }

@@ -1,32 +1,34 @@
-//! Where machine code is left: guards, exits, and the blocks that are written last.
+//! Exits of machine code: guards, exit blocks, and blocks that are lowered last.
 
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 
 use super::loops::InStep;
-use super::{Exit, FAULTED, Kept, Known, Lower, NONE, NotCompiled, Place, REFUSED, Site, State, TRUSTED};
+use super::{
+    Exit, FAULTED, Known, Lower, NONE, NotCompiled, Place, REFUSED, Site, SlotBinding, State, TRUSTED,
+};
 
-/// A block that is written after all others: what it saves, and where it goes.
+/// A block that is lowered last: the values it saves and its successor.
 pub(super) struct Late {
     pub(super) block: Block,
-    pub(super) kept: Vec<Kept>,
+    pub(super) kept: Vec<SlotBinding>,
     pub(super) then: Then,
-    /// The loop that it is in, where the fuel is known by that, and the instruction that comes next.
+    /// The enclosing loop that determines the fuel, and the next instruction.
     pub(super) in_step: Option<(InStep, usize)>,
 }
 
 pub(super) enum Then {
-    /// Out of the code, by this exit.
+    /// Leave the code at this exit.
     Leave(usize),
-    /// On to this block, with what was saved in the frame.
+    /// Continue at this block, with the values saved to the frame.
     GoOn(Block),
-    /// On to the block behind a loop, with what was saved read back.
+    /// Continue after a loop, with the saved values read back.
     Behind(Block),
-    /// On in a loop at this block, or in its plain copy where the path has seen all that its rounds note.
+    /// Continue a loop at this block, or in its copy without notes.
     Rounds(Block),
 }
 
 impl Lower<'_, '_> {
-    /// The block for an edge from here to the block at `to`: what that expects in the frame is written there first.
+    /// Returns the block of an edge to the block at `to`. It writes the values that the target expects in the frame.
     pub(super) fn edge(&mut self, to: usize) -> Result<Block, NotCompiled> {
         let block = self.block_at(to)?;
         if self.words.is_some() {
@@ -45,7 +47,7 @@ impl Lower<'_, '_> {
         }
         let kept = missing
             .into_iter()
-            .map(|(place, kind)| self.kept(place, kind))
+            .map(|(place, kind)| self.slot_binding(place, kind))
             .collect();
         let between = self.builder.create_block();
         self.late.push(Late {
@@ -57,7 +59,7 @@ impl Lower<'_, '_> {
         Ok(between)
     }
 
-    /// The block that leaves the code before the instruction at hand.
+    /// Returns the block that leaves before the current instruction.
     pub(super) fn exit_before(&mut self) -> Block {
         if let Some(block) = self.before {
             return block;
@@ -68,9 +70,9 @@ impl Lower<'_, '_> {
         block
     }
 
-    /// A block that leaves the code where values stand like this; the interpreter goes on at `next`.
+    /// Creates a block that leaves with these locations; the interpreter continues at `next`.
     pub(super) fn exit(&mut self, next: usize, state: &State) -> Block {
-        if let Some(block) = self.given_up() {
+        if let Some(block) = self.give_up_block() {
             return block;
         }
         let (number, kept) = self.numbered_exit(next, state);
@@ -85,18 +87,18 @@ impl Lower<'_, '_> {
         block
     }
 
-    /// An exit without a block of its own, and what is to be in the slots there.
-    pub(super) fn numbered_exit(&mut self, next: usize, state: &State) -> (usize, Vec<Kept>) {
+    /// Creates an exit without a block. Also returns the values that must be in slots there.
+    pub(super) fn numbered_exit(&mut self, next: usize, state: &State) -> (usize, Vec<SlotBinding>) {
         let dirty = self
             .plan
             .needed
             .get(next)
             .map(|needed| state.dirty(needed))
             .unwrap_or_default();
-        let kept: Vec<Kept> = dirty
+        let kept: Vec<SlotBinding> = dirty
             .into_iter()
             .filter(|(place, _)| *place < usize::MAX)
-            .map(|(place, kind)| self.kept(place, kind))
+            .map(|(place, kind)| self.slot_binding(place, kind))
             .collect();
         let number = self.side.exits.len();
         self.side.exits.push(Exit {
@@ -106,9 +108,9 @@ impl Lower<'_, '_> {
         (number, kept)
     }
 
-    /// Writes the blocks that were put off.
-    pub(super) fn late(&mut self) {
-        // What was known of scales where the last block ended is not known here.
+    /// Lowers the deferred blocks.
+    pub(super) fn write_late_blocks(&mut self) {
+        // Scales known at the end of the last block do not hold here.
         self.fixed = Known::default();
         while let Some(late) = self.late.pop() {
             let Late {
@@ -119,7 +121,7 @@ impl Lower<'_, '_> {
             } = late;
             self.builder.switch_to_block(block);
             if let (Then::Rounds(taken), Some((in_step, _))) = (&then, in_step) {
-                self.go_on_plain(in_step, *taken);
+                self.continue_unnoted(in_step, *taken);
                 continue;
             }
             if let Some((in_step, next)) = in_step {
@@ -165,7 +167,7 @@ impl Lower<'_, '_> {
         }
         if let Some(leave) = self.leave.take() {
             self.builder.switch_to_block(leave);
-            // Before the variable is read, which may become a parameter too.
+            // Read before the variable, which may become a parameter too.
             let number = self.builder.block_params(leave).to_vec();
             if !self.in_slots {
                 let fuel = self.builder.use_var(self.fuel);
@@ -210,14 +212,14 @@ impl Lower<'_, '_> {
         block
     }
 
-    /// True where the next guard is one that is to fail whatever happens. Counts it.
+    /// Counts a guard. Returns true if it is the one that always fails.
     pub(super) fn is_forced(&mut self) -> bool {
         let number = self.side.guards;
         self.side.guards += 1;
         self.fail_guard == Some(number)
     }
 
-    /// Counts a guard that a function asks, and leaves the code there where it is the one that is to fail.
+    /// Counts a guard inside a called function. Leaves here if it is the one that always fails.
     pub(super) fn force(&mut self) {
         if self.is_forced() {
             let always = self.builder.ins().iconst(types::I8, 1);
@@ -227,7 +229,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Leaves the code before the instruction at hand unless the condition holds.
+    /// Leaves before the current instruction unless the condition holds.
     pub(super) fn guard_unless(&mut self, condition: Value) {
         let condition = if self.is_forced() {
             self.builder.ins().iconst(types::I8, 0)
@@ -240,12 +242,12 @@ impl Lower<'_, '_> {
         self.builder.switch_to_block(next);
     }
 
-    /// Leaves the code before the instruction at hand where the condition holds.
+    /// Leaves before the current instruction if the condition holds.
     pub(super) fn guard(&mut self, condition: Value) {
         let condition = if self.is_forced() {
             self.builder.ins().iconst(types::I8, 1)
         } else if let Some(tried) = &self.tried {
-            // What overflows on the side that is not taken does not count.
+            // An overflow on the side that is not taken does not count.
             self.builder.ins().band(condition, tried.is_taken)
         } else {
             condition

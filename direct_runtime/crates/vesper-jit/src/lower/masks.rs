@@ -1,20 +1,21 @@
-//! Choices by masks: on some processors a comparison of floats gives all bits or none, and what is chosen is a matter of
-//! bits, without a way through the registers of integers and back.
+//! Selection by masks, for processors on which a float comparison yields all bits or none.
+//!
+//! The selection then needs no move to integer registers and back.
 
 use cranelift_codegen::ir::{Endianness, InstBuilder, InstructionData, MemFlagsData, Value, ValueDef, types};
 
 use super::Lower;
 
-/// What decides a choice.
+/// The condition of a choice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chooser {
     pub(super) condition: Value,
-    /// The same as a mask, where there is one: all bits of both lanes, or none.
+    /// The condition as a mask, if there is one: all bits of both lanes, or none.
     pub(super) mask: Option<Value>,
 }
 
 impl Lower<'_, '_> {
-    /// What decides a choice by a condition.
+    /// Returns the chooser of a condition.
     pub(super) fn chooser(&mut self, condition: Value) -> Chooser {
         let dfg = &self.builder.func.dfg;
         let mut mask = None;
@@ -33,8 +34,8 @@ impl Lower<'_, '_> {
         Chooser { condition, mask }
     }
 
-    /// One of two floats.
-    pub(super) fn masked(&mut self, mask: Value, yes: Value, no: Value) -> Value {
+    /// Selects one of two floats by a mask.
+    pub(super) fn select_by_mask(&mut self, mask: Value, yes: Value, no: Value) -> Value {
         let yes = self.builder.ins().splat(types::F64X2, yes);
         let no = self.builder.ins().splat(types::F64X2, no);
         let mask = self.lanes(mask);
@@ -42,7 +43,7 @@ impl Lower<'_, '_> {
         self.builder.ins().extractlane(chosen, 0)
     }
 
-    /// One where the condition holds, zero where it does not.
+    /// Returns one if the condition holds, else zero.
     pub(super) fn as_integer(&mut self, chooser: Chooser) -> Value {
         let Some(mask) = chooser.mask else {
             return self.builder.ins().uextend(types::I64, chooser.condition);
@@ -53,7 +54,7 @@ impl Lower<'_, '_> {
         self.builder.ins().ineg(bits)
     }
 
-    /// A mask as the floats whose bits it is.
+    /// Reinterprets a mask as floats.
     fn lanes(&mut self, mask: Value) -> Value {
         let flags = MemFlagsData::new().with_endianness(Endianness::Little);
         self.builder.ins().bitcast(types::F64X2, flags, mask)

@@ -1,24 +1,24 @@
-//! Arithmetic and comparisons of what fits one machine register.
+//! Arithmetic and comparisons of values in one machine register.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Value, ValueDef, types};
 use vesper_interp::code::Operand;
 
-use super::{Comparison, Held, Inline, Kind, Lower, NotCompiled};
+use super::{Comparison, Inline, Kind, Lower, NotCompiled, ValueParts};
 
 impl Lower<'_, '_> {
-    /// What an operation gives.
-    pub(super) fn computed(
+    /// Emits an inline operation.
+    pub(super) fn compute(
         &mut self,
         what: Inline,
         kind: Kind,
         first: Operand,
         second: Operand,
-    ) -> Result<Held, NotCompiled> {
+    ) -> Result<ValueParts, NotCompiled> {
         if kind == Kind::Decimal {
             return self.decimal(what, first, second);
         }
-        // A constant is cheapest on the right; sums and products do not mind.
+        // A constant is cheapest on the right, and sums and products commute.
         let is_swapped = kind == Kind::Float
             && matches!(what, Inline::Add | Inline::Multiply)
             && first.as_register().is_none();
@@ -28,7 +28,7 @@ impl Lower<'_, '_> {
             (first, second)
         };
         let left = self.one(first, kind)?;
-        // An operation of one operand has it twice; it is not read twice.
+        // A unary operation repeats its operand, which is read once.
         let right = if second == first {
             left
         } else {
@@ -61,8 +61,8 @@ impl Lower<'_, '_> {
         })
     }
 
-    /// The inverse of a constant that is a power of two: multiplying by it is exactly dividing by the other, and takes a
-    /// third of the time.
+    /// Returns the inverse of a constant power of two. Multiplying by it equals dividing exactly, in a third of the
+    /// time.
     fn exact_inverse(&self, operand: Operand) -> Option<f64> {
         if operand.as_register().is_some() {
             return None;
@@ -71,7 +71,7 @@ impl Lower<'_, '_> {
             return None;
         };
         let inverse = 1.0 / *value;
-        // The lower 52 bits are the fraction; a power of two has none.
+        // The lower 52 bits are the fraction, which is zero for a power of two.
         let is_power = |value: f64| value.is_normal() && value.to_bits() << 12 == 0;
         let is_exact = is_power(*value) && is_power(inverse);
         is_exact.then_some(inverse)
@@ -86,8 +86,10 @@ impl Lower<'_, '_> {
         })
     }
 
-    /// The product of two floats. SEMANTICS: an integer times a power of two is exact, and so is that times another; so it
-    /// is the integer times both at once, and nobody waits for the first product.
+    /// Emits the product of two floats.
+    ///
+    /// SEMANTICS: an integer times a power of two is exact, and so is the next such product. So the powers are
+    /// multiplied first, which shortens the dependency chain.
     pub(super) fn product(&mut self, left: Value, right: Value) -> Value {
         if let Some((Opcode::Fmul, integer, first)) = self.parts(left)
             && self.is_of_integer(integer)
@@ -100,7 +102,7 @@ impl Lower<'_, '_> {
         self.builder.ins().fmul(left, right)
     }
 
-    /// True for a float that was an integer.
+    /// Returns true for a float converted from an integer.
     fn is_of_integer(&self, value: Value) -> bool {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
@@ -109,8 +111,8 @@ impl Lower<'_, '_> {
         dfg.insts[instruction].opcode() == Opcode::FcvtFromSint
     }
 
-    /// The power of two, or the opposite of one, that a value is, where that is a constant. Not one so large or small that
-    /// an integer times two of them could be beyond what floats are exact for.
+    /// Returns the value of a constant that is a power of two or its negation. Excludes extremes whose product with
+    /// an integer could be inexact.
     fn power(&self, value: Value) -> Option<f64> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
@@ -161,7 +163,7 @@ impl Lower<'_, '_> {
         })
     }
 
-    /// The least integer has no opposite.
+    /// Guards against the minimum integer, which has no negation.
     pub(super) fn guard_least(&mut self, value: Value) {
         let is_least = self.builder.ins().icmp_imm_s(IntCC::Equal, value, i64::MIN);
         self.guard(is_least);
@@ -171,7 +173,7 @@ impl Lower<'_, '_> {
         let is_zero = self.builder.ins().icmp_imm_s(IntCC::Equal, right, 0);
         self.guard(is_zero);
         if matches!(what, Inline::Quot | Inline::DivFloor) {
-            // The one quotient that does not fit; compiled code would be stopped by the processor.
+            // The only quotient that overflows; the processor would trap.
             let is_least = self.builder.ins().icmp_imm_s(IntCC::Equal, left, i64::MIN);
             let is_minus_one = self.builder.ins().icmp_imm_s(IntCC::Equal, right, -1);
             let overflows = self.builder.ins().band(is_least, is_minus_one);
@@ -184,7 +186,7 @@ impl Lower<'_, '_> {
         if what == Inline::Rem {
             return remainder;
         }
-        // Rounded down, not toward zero: one less where the signs differ and something is left.
+        // SEMANTICS: rounds down, so one less if the signs differ and the remainder is not zero.
         let is_rest = self.builder.ins().icmp_imm_s(IntCC::NotEqual, remainder, 0);
         let signs = self.builder.ins().bxor(remainder, right);
         let differ = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, signs, 0);
@@ -199,7 +201,7 @@ impl Lower<'_, '_> {
     }
 }
 
-/// The condition of a comparison of signed integers.
+/// Returns the condition of a signed integer comparison.
 pub(super) fn condition(comparison: Comparison) -> IntCC {
     match comparison {
         Comparison::Equal => IntCC::Equal,
@@ -211,7 +213,7 @@ pub(super) fn condition(comparison: Comparison) -> IntCC {
     }
 }
 
-/// The condition of a comparison of floats: nothing holds of NaN but that it differs.
+/// Returns the condition of a float comparison. With NaN only "not equal" holds.
 fn float_condition(comparison: Comparison) -> FloatCC {
     match comparison {
         Comparison::Equal => FloatCC::Equal,

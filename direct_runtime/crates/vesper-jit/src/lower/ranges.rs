@@ -1,37 +1,36 @@
-//! Loops through ranges where there is no frame: they begin in machine registers, or the run is left to the ordinary way.
+//! Loops over ranges in frameless code: they run in machine registers, or the run gives up.
 //!
-//! Nobody can stop a run without a frame, and how long a range is says no collection of the inputs. So code with ranges
-//! has a bound of its own (`MOST_WORK`), and a loop that is longer than what may still be spent is not begun.
+//! A frameless run cannot be interrupted, and the inputs do not bound the length of a range. So code with ranges has
+//! its own bound (`MAX_WORK`), and a loop that exceeds the remaining fuel does not start.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value, types};
 use vesper_interp::code::{Instruction, LoopSlot, Operand};
 use vesper_ir::limits::ITEMS;
 
-use crate::flow::{takes_fuel, touched};
-use crate::words::{GAVE_UP, TOO_LONG};
+use crate::dataflow::{accesses, takes_fuel};
+use crate::frameless::{GAVE_UP, TOO_LONG};
 
 use super::loops::InStep;
 use super::{Kind, Lower, NONE, NotCompiled, TRUSTED};
 
 impl Lower<'_, '_> {
-    /// A loop through a range before its first item. A step of zero, and more items than there may be, are failures: the
-    /// ordinary way has them.
+    /// Starts a loop over a range. Gives up for a zero step or too many items, which fail in the framed run.
     pub(super) fn first_of_range(&mut self, range: usize, bounds: [Operand; 3]) -> Result<(), NotCompiled> {
         let [start, end, step] = bounds;
         let start = self.one(start, Kind::Integer)?;
         let end = self.one(end, Kind::Integer)?;
         let step = self.one(step, Kind::Integer)?;
         let left = self.length_of_range(start, end, step);
-        let held = self.with_its_end(vec![start, step, left]);
-        self.hold(range, Kind::Range, &held);
-        self.range_started();
+        let held = self.range_with_end(vec![start, step, left]);
+        self.write_value(range, Kind::Range, &held);
+        self.prepare_range();
         Ok(())
     }
 
-    /// How many integers a range has.
+    /// Computes the number of integers in a range.
     fn length_of_range(&mut self, start: Value, end: Value, step: Value) -> Value {
-        let (low, high, by) = match self.known(step) {
+        let (low, high, by) = match self.constant_integer(step) {
             Some(1..) => (start, end, step),
             Some(..0) => (end, start, self.builder.ins().ineg(step)),
             Some(0) | None => {
@@ -40,15 +39,15 @@ impl Lower<'_, '_> {
                 let is_down = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, step, 0);
                 let low = self.builder.ins().select(is_down, end, start);
                 let high = self.builder.ins().select(is_down, start, end);
-                // As a number without a sign it is right for the least integer too.
+                // Unsigned, this is correct for the minimum integer too.
                 let opposite = self.builder.ins().ineg(step);
                 (low, high, self.builder.ins().select(is_down, opposite, step))
             }
         };
         let is_some = self.builder.ins().icmp(IntCC::SignedLessThan, low, high);
-        // Without a sign: two integers may be further apart than the largest of them.
+        // Unsigned, because the difference may exceed the maximum integer.
         let apart = self.builder.ins().isub(high, low);
-        let count = if matches!(self.known(step), Some(1 | -1)) {
+        let count = if matches!(self.constant_integer(step), Some(1 | -1)) {
             apart
         } else {
             let last = self.builder.ins().iadd_imm_s(apart, -1);
@@ -59,7 +58,7 @@ impl Lower<'_, '_> {
         self.builder.ins().select(is_some, count, none)
     }
 
-    /// The end of a loop through a range that nothing leaves but its head.
+    /// Returns the end of a loop over a range that only its head leaves.
     pub(super) fn end_of_whole(&self, start: usize, slot: LoopSlot) -> Option<(usize, usize)> {
         let all = self.code.instructions.iter().enumerate();
         let head = all.clone().skip(start + 1).find(|(_, one)| takes_fuel(one));
@@ -70,26 +69,26 @@ impl Lower<'_, '_> {
         let is_inside = |at: usize| at > start && at < end;
         let mut leaving = all;
         let is_left = leaving.any(|(at, one)| {
-            let to = touched(self.code, one).jump;
+            let to = accesses(self.code, one).jump;
             is_inside(at) && at != head && to.is_some_and(|to| !is_inside(to))
         });
-        // What stands before the end may go on there without a jump, as where one that was looked for is found.
+        // The instruction before the end may fall through to it, as when a search succeeds.
         let last = end.checked_sub(1).and_then(|last| self.plan.touched.get(last));
         let is_left = is_left || last.is_none_or(|last| !last.is_last);
         (own.0 == slot.0 && !is_left && end > head).then_some((head, end))
     }
 
-    /// Leaves a loop that was just started to the ordinary way where it has more rounds than may be spent, or more than
-    /// there may be at all. Where there is a frame, neither is known before.
+    /// Gives up if a started loop exceeds the remaining fuel or the maximum items. With a frame neither is known
+    /// before.
     pub(super) fn refuse_long(&mut self, range: usize, is_whole: bool) {
         if self.words.is_none() {
             return;
         }
-        let left = self.held_part(range, Kind::Range, 2);
-        // From here on: what was done before had its bound in the inputs.
+        let left = self.read_part(range, Kind::Range, 2);
+        // From here on; earlier work was bounded by the inputs.
         let fuel = self.fuel_for_ranges();
         if is_whole {
-            // Code with ranges may spend less than the most items there are, so this is the bound of those too.
+            // Code with ranges may spend less than the maximum items, so one check covers both.
             let is_long = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, fuel);
             let is_long = if self.is_forced() {
                 self.builder.ins().iconst(types::I8, 1)
@@ -111,7 +110,7 @@ impl Lower<'_, '_> {
         self.guard(is_long);
     }
 
-    /// Leaves a loop to the ordinary way that has more rounds before it than it may have.
+    /// Gives up if a loop would exceed its maximum rounds.
     pub(super) fn refuse_rounds(&mut self, in_step: InStep) {
         let Some(max) = in_step.rounds.map(|rounds| i64::from(rounds.max)) else {
             return;
@@ -136,8 +135,8 @@ impl Lower<'_, '_> {
         block
     }
 
-    /// Writes the block for what is not begun. Where nothing was spent, that cost nothing worth counting.
-    pub(super) fn say_too_long(&mut self) {
+    /// Lowers the block for loops that do not start. If nothing was spent, the attempt costs almost nothing.
+    pub(super) fn write_too_long(&mut self) {
         let Some(block) = self.words.as_mut().and_then(|words| words.too_long.take()) else {
             return;
         };
@@ -150,15 +149,15 @@ impl Lower<'_, '_> {
         self.builder.ins().return_(&[answer]);
     }
 
-    /// What the run may spend from its start on.
+    /// Returns the fuel of the run at its start.
     pub(super) fn first_fuel(&mut self) -> Value {
         self.builder.ins().load(types::I64, TRUSTED, self.context, 0)
     }
 
-    /// What it may still spend once it goes through a range.
+    /// Returns the remaining fuel once the run has entered a range.
     fn fuel_for_ranges(&mut self) -> Value {
         let fuel = self.builder.use_var(self.fuel);
-        match self.plan.most_units.and_then(|most| i64::try_from(most).ok()) {
+        match self.plan.max_units.and_then(|most| i64::try_from(most).ok()) {
             Some(most) => {
                 let most = self.builder.ins().iconst(types::I64, most);
                 self.builder.ins().umin(fuel, most)
@@ -167,20 +166,20 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Where the slots are: without a frame, on the stack, since what the inputs stand in is left as it is.
+    /// Returns the address of the slots. Frameless code has them on the stack, because input words stay unchanged.
     pub(super) fn memory(&mut self) -> Value {
         let Some(words) = self.words.as_mut().filter(|words| words.has_begun) else {
             return self.memory;
         };
         let builder = &mut self.builder;
         let room = *words.room.get_or_insert_with(|| {
-            // How large it is, is known in the end.
+            // The size is set at the end.
             builder.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 0, 3))
         });
         self.builder.ins().stack_addr(types::I64, room, 0)
     }
 
-    /// Gives the slots on the stack the size that they have come to.
+    /// Sets the final size of the slots on the stack.
     pub(super) fn size_slots(&mut self) {
         if let Some(room) = self.words.as_ref().and_then(|words| words.room) {
             let size = u32::try_from(self.side.slots * 8).unwrap_or(u32::MAX);

@@ -1,7 +1,7 @@
-//! Choices without jumps: both sides are computed, and one is taken.
+//! Choices without jumps: both sides are computed and one is selected.
 //!
-//! A processor that guesses the wrong side of a choice loses as much time as a dozen operations take; so two short sides
-//! without effects are both done. What overflows on the side that is not taken does not count.
+//! A mispredicted branch costs about a dozen operations, so two short sides without effects are both computed. An
+//! overflow on the side that is not taken does not count.
 
 use std::ops::Range;
 
@@ -9,23 +9,23 @@ use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, 
 use vesper_interp::code::Instruction;
 
 use super::masks::Chooser;
-use super::{BTreeMap, How, Inline, Kind, Lower, NONE, NotCompiled, Place, State, Tried, apply, inline};
+use super::{BTreeMap, How, Inline, Kind, Lower, NONE, NotCompiled, Place, State, TriedSide, apply, inline};
 
-/// A side of at most so many instructions is computed even where it is not taken.
-const SHORT: usize = 4;
+/// The maximum instructions of a side that is computed speculatively.
+const MAX_SIDE_INSTRUCTIONS: usize = 4;
 
-/// The two sides of a choice, and where they come together.
+/// The two sides of a choice and their join.
 #[derive(Debug)]
 pub(super) struct Choice {
     next: Range<usize>,
     other: Range<usize>,
     join: usize,
-    /// What either side gives that is needed behind the choice.
+    /// The results of the sides that are live after the choice.
     gives: Vec<(usize, Kind)>,
 }
 
 impl Lower<'_, '_> {
-    /// The choice that the instruction at hand makes, where both sides are short and have no effects.
+    /// Returns the choice of the current instruction, if both sides are short and without effects.
     pub(super) fn choice(&self, how: &How, to: usize) -> Result<Option<Choice>, NotCompiled> {
         let next = self.at + 1;
         if to <= next {
@@ -38,13 +38,18 @@ impl Lower<'_, '_> {
             }
             _ => (next..to, to..to, to),
         };
-        if next.len() > SHORT || other.len() > SHORT || !self.is_closed(to, join, !other.is_empty()) {
+        if next.len() > MAX_SIDE_INSTRUCTIONS
+            || other.len() > MAX_SIDE_INSTRUCTIONS
+            || !self.is_closed(to, join, !other.is_empty())
+        {
             return Ok(None);
         }
         let mut state = self.state.clone();
         apply(how, &mut state)?;
-        let (Some(of_next), Some(of_other)) = (self.tried(&next, &state)?, self.tried(&other, &state)?)
-        else {
+        let (Some(of_next), Some(of_other)) = (
+            self.side_results(&next, &state)?,
+            self.side_results(&other, &state)?,
+        ) else {
             return Ok(None);
         };
         let Some(needed) = self.plan.needed.get(join) else {
@@ -70,7 +75,7 @@ impl Lower<'_, '_> {
         }))
     }
 
-    /// True where nobody jumps into the sides of a choice from elsewhere.
+    /// Returns true if no jump enters the sides of a choice from elsewhere.
     fn is_closed(&self, to: usize, join: usize, has_other: bool) -> bool {
         let is_inside = |at: usize| at > self.at && at < join;
         let is_own = |at: usize, target: usize| at == self.at && target == to && has_other;
@@ -79,8 +84,8 @@ impl Lower<'_, '_> {
             && !self.plan.entries.iter().any(|entry| is_inside(*entry))
     }
 
-    /// What a side gives; nothing where it cannot be computed for nothing.
-    fn tried(
+    /// Returns the results of a side, or `None` if it cannot be computed speculatively.
+    fn side_results(
         &self,
         side: &Range<usize>,
         before: &State,
@@ -117,7 +122,7 @@ impl Lower<'_, '_> {
         Ok(Some(given))
     }
 
-    /// Computes both sides and takes one.
+    /// Computes both sides and selects one.
     pub(super) fn select(
         &mut self,
         how: &How,
@@ -138,9 +143,9 @@ impl Lower<'_, '_> {
         for (place, kind) in &choice.gives {
             let mut held = Vec::with_capacity(kind.width());
             for part in 0..kind.width() {
-                let mut of_side = |side: &Tried| match side.values.get(&(*place, part)) {
+                let mut of_side = |side: &TriedSide| match side.values.get(&(*place, part)) {
                     Some((_, value)) => *value,
-                    None => self.held_part(*place, *kind, part),
+                    None => self.read_part(*place, *kind, part),
                 };
                 let (first, second) = (of_side(&first), of_side(&second));
                 let (yes, no) = if is_jump_if_true {
@@ -151,12 +156,12 @@ impl Lower<'_, '_> {
                 if yes == no {
                     held.push(yes);
                 } else if *kind == Kind::Integer && self.is_counted(*place, chooser, yes, no) {
-                    held.push(self.held_part(*place, *kind, part));
+                    held.push(self.read_part(*place, *kind, part));
                 } else {
-                    held.push(self.selected(chooser, yes, no));
+                    held.push(self.select_value(chooser, yes, no));
                 }
             }
-            self.hold(*place, *kind, &held);
+            self.write_value(*place, *kind, &held);
             self.state.set(
                 *place,
                 Place::Native {
@@ -171,23 +176,23 @@ impl Lower<'_, '_> {
         self.builder.ins().jump(to, &NONE);
         let is_bare = self.block_at(choice.join).is_ok_and(|block| block == to);
         if is_bare && self.is_reached_from_here(choice.join) {
-            // What is known of values here is known there.
+            // Values known here stay known in the next block.
             self.builder.seal_block(to);
             self.follows = Some(to);
         }
         Ok(())
     }
 
-    /// True where one comes to the end of the choice at hand from its sides alone.
+    /// Returns true if the end of the choice is reached only from its sides.
     fn is_reached_from_here(&self, join: usize) -> bool {
         let is_side = |at: usize| at >= self.at && at < join;
         let mut jumps = self.plan.jumps.iter().filter(|(_, to)| *to == join);
         jumps.all(|(from, _)| is_side(*from)) && !self.plan.entries.contains(&join)
     }
 
-    /// One side, computed as if it were taken. Guards of it leave the code before the choice.
-    fn side(&mut self, how: &How, side: &Range<usize>, is_taken: Value) -> Result<Tried, NotCompiled> {
-        self.tried = Some(Tried {
+    /// Computes one side as if it were taken. Its guards leave before the choice.
+    fn side(&mut self, how: &How, side: &Range<usize>, is_taken: Value) -> Result<TriedSide, NotCompiled> {
+        self.tried = Some(TriedSide {
             is_taken,
             values: BTreeMap::new(),
         });
@@ -203,8 +208,8 @@ impl Lower<'_, '_> {
                     if let Some(kind) = state.native(*from)
                         && out != from
                     {
-                        let held = self.held(*from, kind);
-                        self.hold(*out, kind, &held);
+                        let held = self.read_value(*from, kind);
+                        self.write_value(*out, kind, &held);
                     }
                 }
                 _ => {
@@ -218,27 +223,27 @@ impl Lower<'_, '_> {
             .ok_or_else(|| NotCompiled::new("a side of a choice was lost"))
     }
 
-    /// One of two values, without a jump.
-    fn selected(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
+    /// Selects one of two values without a jump.
+    fn select_value(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
         match self.builder.func.dfg.value_type(yes) {
             types::F64 => {}
-            types::I64 => return self.selected_integer(chooser, yes, no),
+            types::I64 => return self.select_integer(chooser, yes, no),
             _ => return self.builder.ins().select(chooser.condition, yes, no),
         }
-        // SEMANTICS: `a - b` is `a + (-b)`, exactly. So a sum that goes on either way is one addition of either term,
-        // and the choice is not on the way from one round of a loop to the next.
+        // SEMANTICS: `a - b` equals `a + (-b)` exactly. So a sum on either side becomes one addition of the selected
+        // term, and the choice leaves the dependency chain between rounds.
         if let (Some((Opcode::Fadd, sum, term)), Some((Opcode::Fsub, other, less))) =
             (self.parts(yes), self.parts(no))
             && sum == other
         {
-            let less = self.negated(less);
-            let term = self.selected(chooser, term, less);
+            let less = self.negate(less);
+            let term = self.select_value(chooser, term, less);
             return self.builder.ins().fadd(sum, term);
         }
         if let Some(mask) = chooser.mask {
-            return self.masked(mask, yes, no);
+            return self.select_by_mask(mask, yes, no);
         }
-        // Choosing between floats is a jump on some processors; between their bits it is none.
+        // Selecting floats is a jump on some processors; selecting their bits is not.
         let bits = |lower: &mut Self, value| {
             lower
                 .builder
@@ -252,27 +257,27 @@ impl Lower<'_, '_> {
             .bitcast(types::F64, MemFlagsData::new(), chosen)
     }
 
-    /// One of two integers. What both sides begin with is not part of the choice, so that it is not on the way from one
-    /// round of a loop to the next; and a choice between two constants is arithmetic where that is cheaper.
-    fn selected_integer(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
+    /// Selects one of two integers. A common operand stays outside of the selection, to shorten the dependency chain
+    /// between rounds. A choice between two constants becomes arithmetic if that is cheaper.
+    fn select_integer(&mut self, chooser: Chooser, yes: Value, no: Value) -> Value {
         match (self.parts(yes), self.parts(no)) {
             (Some((Opcode::Bor, first, bits)), Some((Opcode::Bor, other, or))) if first == other => {
-                let bits = self.selected_integer(chooser, bits, or);
+                let bits = self.select_integer(chooser, bits, or);
                 return self.builder.ins().bor(first, bits);
             }
             (Some((Opcode::Iadd, first, more)), _) if first == no => {
                 let none = self.builder.ins().iconst(types::I64, 0);
-                let more = self.selected_integer(chooser, more, none);
+                let more = self.select_integer(chooser, more, none);
                 return self.builder.ins().iadd(first, more);
             }
             _ => {}
         }
-        if let (Some(yes), Some(no)) = (self.known(yes), self.known(no)) {
+        if let (Some(yes), Some(no)) = (self.constant_integer(yes), self.constant_integer(no)) {
             let apart = yes.wrapping_sub(no);
             if apart > 0 && apart.count_ones() == 1 {
                 let is = self.as_integer(chooser);
                 let places = i64::from(apart.trailing_zeros());
-                // Two bits side by side are the same number further left.
+                // Two adjacent bits are the same number shifted.
                 if no % apart == 0 {
                     let either = self.builder.ins().iadd_imm_s(is, no / apart);
                     return self.builder.ins().ishl_imm_s(either, places);
@@ -284,8 +289,8 @@ impl Lower<'_, '_> {
         self.builder.ins().select(chooser.condition, yes, no)
     }
 
-    /// The integer that a value is, where it is a constant.
-    pub(super) fn known(&self, value: Value) -> Option<i64> {
+    /// Returns the integer of a constant value.
+    pub(super) fn constant_integer(&self, value: Value) -> Option<i64> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
             return None;
@@ -299,8 +304,8 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The opposite of a float. That of a product with a constant is the product with the opposite of it.
-    fn negated(&mut self, value: Value) -> Value {
+    /// Negates a float. For a product with a constant, negates the constant.
+    fn negate(&mut self, value: Value) -> Value {
         if let Some((Opcode::Fmul, other, factor)) = self.parts(value)
             && let ValueDef::Result(constant, _) = self.builder.func.dfg.value_def(factor)
             && let InstructionData::UnaryIeee64 { imm, .. } = self.builder.func.dfg.insts[constant]
@@ -312,7 +317,7 @@ impl Lower<'_, '_> {
         self.builder.ins().fneg(value)
     }
 
-    /// The operation that a value is the result of, and its two arguments.
+    /// Returns the operation and the two operands that compute a value.
     pub(super) fn parts(&self, value: Value) -> Option<(Opcode, Value, Value)> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(instruction, _) = dfg.value_def(value) else {
@@ -328,7 +333,7 @@ impl Lower<'_, '_> {
     }
 }
 
-/// True for an instruction that may be done for nothing: it has no effects, and takes little time.
+/// Returns true for a cheap instruction without effects.
 fn is_harmless(instruction: &Instruction) -> bool {
     match instruction {
         Instruction::Move { .. } | Instruction::Note { .. } => true,

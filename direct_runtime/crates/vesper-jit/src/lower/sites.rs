@@ -1,12 +1,12 @@
-//! What is left to functions on the frame.
+//! Calls of functions that execute instructions on the frame.
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use vesper_interp::code::Instruction;
 
-use crate::flow::takes_fuel;
+use crate::dataflow::takes_fuel;
 use crate::plan::Rows;
 
-use super::{How, IntCC, Kept, Kind, Lower, NONE, NotCompiled, Place, Site, answer, apply};
+use super::{How, IntCC, Kind, Lower, NONE, NotCompiled, Place, Site, SlotBinding, answer, apply};
 
 impl Lower<'_, '_> {
     pub(super) fn site(&mut self, site: Site) -> i64 {
@@ -15,13 +15,13 @@ impl Lower<'_, '_> {
         i64::try_from(number).unwrap_or(i64::MAX)
     }
 
-    /// What the loop of the instruction at hand gathers, where that is what is loaded.
+    /// Returns the fields to gather if the current instruction loads a loop.
     fn rows(&self, kind: Kind) -> Option<Rows> {
         let rows = self.plan.rows.get(&self.at);
         rows.filter(|_| kind == Kind::Items).cloned()
     }
 
-    /// Calls the function, and gives its answer.
+    /// Emits the call and returns its result.
     pub(super) fn call_step(&mut self, site: i64) -> Value {
         let site = self.builder.ins().iconst(types::I32, site);
         let call = self
@@ -29,11 +29,11 @@ impl Lower<'_, '_> {
             .ins()
             .call(self.functions.step, &[self.context, site]);
         let answer = self.builder.inst_results(call).first().copied();
-        // It is declared with one result.
+        // The function is declared with one result.
         answer.unwrap_or(site)
     }
 
-    /// Has a function do something that may only refuse; the code goes on behind it.
+    /// Emits a call that can only succeed or refuse; the code continues after it.
     pub(super) fn call_site(&mut self, site: Site, is_guard: bool) {
         if is_guard {
             self.force();
@@ -47,7 +47,7 @@ impl Lower<'_, '_> {
                 ..site
             });
             let answer = self.call_step(number);
-            self.unless_refused(answer);
+            self.leave_if_refused(answer);
             return;
         }
         let number = self.site(site);
@@ -68,15 +68,15 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Goes on where a function did what it was asked to. In code of the quick level.
-    pub(super) fn unless_refused(&mut self, answer: Value) {
+    /// Leaves quick-level code if the called function refused.
+    pub(super) fn leave_if_refused(&mut self, answer: Value) {
         let (refused, next) = (self.refused_block(), self.builder.create_block());
         self.builder.ins().brif(answer, refused, &NONE, next, &NONE);
         self.builder.switch_to_block(next);
     }
 
-    /// The call behind an instruction that reads a field for it alone.
-    pub(super) fn lent(&self, gives: &[(usize, Option<Kind>)]) -> Option<Instruction> {
+    /// Returns the call after a field instruction that alone uses the field.
+    pub(super) fn borrowing_call(&self, gives: &[(usize, Option<Kind>)]) -> Option<Instruction> {
         let [(field, None)] = gives else {
             return None;
         };
@@ -101,9 +101,8 @@ impl Lower<'_, '_> {
         is_lent.then_some(*call)
     }
 
-    /// Does a call together with the instruction at hand, which reads a field for it. Where the two are left, it is
-    /// before both.
-    pub(super) fn lend(
+    /// Emits a call together with the current field instruction. An exit is before both.
+    pub(super) fn emit_borrowing_call(
         &mut self,
         field: &Instruction,
         call: Instruction,
@@ -126,7 +125,7 @@ impl Lower<'_, '_> {
         self.step(&call, Some(*field), &all, gives, *direct)
     }
 
-    /// Takes what an instruction computes with out of the frame, where it is not in machine registers already.
+    /// Loads operands from the frame, unless they are in machine registers.
     pub(super) fn take_in(&mut self, uses: &[(usize, Kind)]) {
         let mut taken: Vec<usize> = Vec::new();
         for (place, kind) in uses {
@@ -134,7 +133,7 @@ impl Lower<'_, '_> {
                 continue;
             }
             taken.push(*place);
-            let load = self.kept(*place, *kind);
+            let load = self.slot_binding(*place, *kind);
             self.call_site(
                 Site {
                     kept: Vec::new(),
@@ -150,7 +149,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// An instruction that a function does on the frame.
+    /// Emits an instruction that a function executes on the frame.
     pub(super) fn step(
         &mut self,
         instruction: &Instruction,
@@ -161,21 +160,21 @@ impl Lower<'_, '_> {
     ) -> Result<(), NotCompiled> {
         let takes_fuel = takes_fuel(instruction);
         let jump = self.plan.touched.get(self.at).and_then(|touched| touched.jump);
-        // A field that is read for the call alone is read again where the two are left.
+        // An exit repeats the field instruction that serves only this call.
         let before = if lent.is_some() { self.at - 1 } else { self.at };
-        let mut kept: Vec<Kept> = Vec::new();
+        let mut kept: Vec<SlotBinding> = Vec::new();
         for place in reads {
             if let Place::Native { kind, dirty: true } = self.state.get(*place)
                 && !kept.iter().any(|one| one.place == *place)
             {
-                let one = self.kept(*place, kind);
+                let one = self.slot_binding(*place, kind);
                 kept.push(one);
             }
         }
         let load = gives
             .iter()
             .find_map(|(place, kind)| kind.map(|kind| (*place, kind)));
-        let load = load.map(|(place, kind)| self.kept(place, kind));
+        let load = load.map(|(place, kind)| self.slot_binding(place, kind));
         self.force();
         if takes_fuel {
             self.have_fuel();
@@ -228,7 +227,7 @@ impl Lower<'_, '_> {
         let fault = self.fault_block();
         match load {
             Some(load) => {
-                // It is done, and stands in the frame.
+                // The instruction was executed, and its result is in the frame.
                 let mut state = self.state.clone();
                 state.set(load.place, Place::Frame);
                 let after = self.exit(self.at + 1, &state);
@@ -253,12 +252,11 @@ impl Lower<'_, '_> {
         if let Some(load) = load {
             self.take_loaded(load);
         }
-        self.range_started();
+        self.prepare_range();
         Ok(())
     }
 
-    /// The same in code of the quick level: all that the function needs is in the slots, and the site knows where to
-    /// leave the code.
+    /// Emits the call in quick-level code: all operands are in slots, and the site determines the exit.
     fn step_in_slots(
         &mut self,
         site: Site,
@@ -280,7 +278,7 @@ impl Lower<'_, '_> {
         });
         let answer = self.call_step(site);
         let Some(to) = jump else {
-            self.unless_refused(answer);
+            self.leave_if_refused(answer);
             return Ok(());
         };
         let (other, next) = (self.builder.create_block(), self.builder.create_block());

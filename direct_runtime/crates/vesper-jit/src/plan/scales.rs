@@ -1,8 +1,8 @@
-//! Scales of decimals that are known before the code runs, because those of the inputs are.
+//! Scales of decimals that are known at compile time from the scales of the inputs.
 //!
-//! A column of a table has one scale for all its rows. Sums, products, moves and constants keep what is known; where two
-//! ways come together with different scales, or a value decides, nothing is. Code that knows a scale neither holds it nor
-//! asks for it.
+//! A table column has one scale for all rows. Sums, products, moves and constants preserve known scales; a merge of
+//! different scales, or a scale that depends on a value, is unknown. Code with a known scale neither stores nor
+//! checks it.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use vesper_interp::code::{Code, Instruction, Operand};
 use vesper_ir::decimal::MAX_SCALE;
 use vesper_ir::{Op, Value};
 
-use super::words::Asked;
-use super::{Plan, asked};
-use crate::flow::{of, places, touched};
+use super::frameless::FunctionCall;
+use super::{Plan, function_call};
+use crate::dataflow::{accesses, places, register_place};
+use crate::frameless::Site;
 use crate::kinds::{Inline, Kind, inline};
-use crate::words::Site;
 
-/// The scale of what stands at each place, where it is a decimal and its scale is known.
+/// The known scale of the decimal at each place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known(Vec<Option<u16>>);
 
@@ -31,10 +31,10 @@ impl Known {
         }
     }
 
-    /// The scale of an operand.
+    /// Returns the scale of an operand.
     fn of(&self, code: &Code, operand: Operand) -> Option<u16> {
         match operand.as_register() {
-            Some(register) => self.get(of(register)),
+            Some(register) => self.get(register_place(register)),
             None => match operand.read(&code.constants, &[]) {
                 Some(Value::Decimal(value)) => Some(value.scale()),
                 _ => None,
@@ -42,7 +42,7 @@ impl Known {
         }
     }
 
-    /// Takes in what comes by another edge; true where less is known then.
+    /// Merges another edge. Returns true if less is known afterwards.
     fn meet(&mut self, other: &Self) -> bool {
         let mut is_changed = false;
         for (own, other) in self.0.iter_mut().zip(&other.0) {
@@ -55,20 +55,20 @@ impl Known {
         is_changed
     }
 
-    /// What an instruction does to what is known.
-    pub(crate) fn pass(&mut self, code: &Code, instruction: &Instruction) {
-        // Most code is made without knowing any.
+    /// Applies an instruction to the known scales.
+    pub(crate) fn transfer(&mut self, code: &Code, instruction: &Instruction) {
+        // Most code has no known scales.
         if self.0.is_empty() {
             return;
         }
         let given = match *instruction {
-            Instruction::Call { op, out, args, .. } => {
-                self.of_call(code, op, &args).map(|scale| (of(out), scale))
-            }
-            Instruction::Move { out, from } => self.of(code, from).map(|scale| (of(out), scale)),
+            Instruction::Call { op, out, args, .. } => self
+                .of_call(code, op, &args)
+                .map(|scale| (register_place(out), scale)),
+            Instruction::Move { out, from } => self.of(code, from).map(|scale| (register_place(out), scale)),
             _ => None,
         };
-        for place in touched(code, instruction).writes {
+        for place in accesses(code, instruction).writes {
             self.set(place, None);
         }
         if let Some((place, scale)) = given {
@@ -95,12 +95,11 @@ impl Known {
     }
 }
 
-/// The scale that all results of a function have: of a map whose values have one, and of rounding to a number of places
-/// that is written there.
+/// Returns the scale of all results of a function: a map whose values share one, or rounding to constant places.
 pub(crate) fn of_function(code: &Code, op: Op, args: &[Operand]) -> Option<u16> {
     match op {
-        Op::MapAt => match asked(code, op, args)? {
-            Asked {
+        Op::MapAt => match function_call(code, op, args)? {
+            FunctionCall {
                 site: Site::At { values, .. },
                 gives: Kind::Decimal,
                 ..
@@ -129,7 +128,7 @@ pub(crate) fn of_function(code: &Code, op: Op, args: &[Operand]) -> Option<u16> 
     }
 }
 
-/// What is known at the start of each block, where the inputs have these scales.
+/// Computes the scales at the start of each block from those of the inputs.
 pub(crate) fn scales(code: &Code, plan: &Plan, given: &[Option<u16>]) -> BTreeMap<usize, Known> {
     let nothing = Known(vec![None; places(code)]);
     let mut first = nothing.clone();
@@ -153,9 +152,9 @@ pub(crate) fn scales(code: &Code, plan: &Plan, given: &[Option<u16>]) -> BTreeMa
         };
         let mut at = start;
         while let Some(instruction) = code.instructions.get(at) {
-            let touched = touched(code, instruction);
+            let touched = accesses(code, instruction);
             let before = known.clone();
-            known.pass(code, instruction);
+            known.transfer(code, instruction);
             if let Some(to) = touched.jump {
                 open.push((to, if touched.is_last { before } else { known.clone() }));
             }

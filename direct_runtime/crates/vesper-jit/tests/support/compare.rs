@@ -1,4 +1,4 @@
-//! Runs a program on the interpreter and with machine code, and compares everything that can be told of the two.
+//! Comparison of a program on the interpreter and with machine code.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use vesper_jit::{Options, compile, compile_scaled};
 
 use crate::draw::{Random, inputs};
 
-/// What came of a comparison where nothing differed.
+/// The counts of a comparison without differences.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) runs: usize,
-    /// Runs that compiled code did to the end.
+    /// Runs that compiled code completed.
     pub(crate) whole: usize,
     pub(crate) guards: usize,
-    /// Runs without a frame that gave outputs.
+    /// Frameless runs that produced outputs.
     pub(crate) without_frame: usize,
-    /// The same by code that knew the scales of its inputs.
+    /// Such runs with known scales.
     pub(crate) scaled: usize,
 }
 
@@ -34,7 +34,7 @@ impl std::fmt::Display for Report {
     }
 }
 
-fn told(
+fn describe_run(
     program: &Program,
     code: &Code,
     native: Option<&dyn Native>,
@@ -50,7 +50,7 @@ fn told(
     )
 }
 
-/// The inputs of a run as words; nothing where one has no form there.
+/// Returns the inputs as words, or `None` if one has no form in words.
 fn words<'a>(shape: &Arc<Shape>, given: &'a [Value]) -> Option<Words<'a>> {
     let mut words = Words::new(shape);
     for (input, value) in given.iter().enumerate() {
@@ -75,7 +75,7 @@ fn words<'a>(shape: &Arc<Shape>, given: &'a [Value]) -> Option<Words<'a>> {
     Some(words)
 }
 
-/// So many vectors of scales that inputs are drawn with have code of their own.
+/// The vectors of scales that are compiled per program.
 const VECTORS: usize = 3;
 
 fn scales_of(given: &[Value]) -> Vec<Option<u16>> {
@@ -86,7 +86,7 @@ fn scales_of(given: &[Value]) -> Vec<Option<u16>> {
     given.iter().map(scale).collect()
 }
 
-/// Compares code that knows the scales of its inputs on all of them: it gives up on those of other scales.
+/// Compares code with known scales on all inputs; it gives up on other scales.
 fn compare_scaled(
     program: &Program,
     code: &Code,
@@ -102,7 +102,7 @@ fn compare_scaled(
         }
     }
     for scales in vectors {
-        // Where every run is left at once there is none.
+        // There is no code if every run would give up.
         let Ok(express) = compile_scaled(code, shape, &scales, &Options::default()) else {
             continue;
         };
@@ -117,7 +117,7 @@ fn compare_scaled(
     Ok(())
 }
 
-/// Runs the whole node without a frame, where it can be and does not give up, and compares the outputs; whether it did.
+/// Runs without a frame, if possible, and compares the outputs. Returns whether it did.
 fn compare_without_frame(
     program: &Program,
     code: &Code,
@@ -164,7 +164,7 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
     let mut report = Report::default();
     let all: Vec<Vec<Value>> = (0..count).map(|_| inputs(program, &mut random)).collect();
     let pathed = program.pathed_code().map_err(ToOwned::to_owned)?;
-    // Made at the good level, and at the quick one where there is one.
+    // At the good level, and at the quick level if it differs.
     let forms = [program.plain_code(), pathed];
     let mut last = None;
     for (code, quick_from) in forms.into_iter().flat_map(|code| [(code, usize::MAX), (code, 0)]) {
@@ -184,7 +184,7 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
             Ok(native) => native,
             Err(why) => return Err(format!("not compiled: {why}")),
         };
-        // Code with loops has one level: what was compared a moment ago is not compared again.
+        // Code with loops has one level and is not compared twice.
         let made = Some((std::ptr::from_ref(code), native.size(), native.guards()));
         if std::mem::replace(&mut last, made) == made {
             continue;
@@ -195,8 +195,8 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
                 fuel: fuels[place % fuels.len()],
                 ..Limits::default()
             };
-            let (expected, _) = told(program, code, None, given, limits);
-            let (got, is_whole) = told(program, code, Some(&*native), given, limits);
+            let (expected, _) = describe_run(program, code, None, given, limits);
+            let (got, is_whole) = describe_run(program, code, Some(&*native), given, limits);
             let is_done = compare_without_frame(program, code, native.express(), given, limits)?;
             report.without_frame += usize::from(is_done);
             report.runs += 1;
@@ -220,8 +220,8 @@ pub(crate) fn compare(program: &Program, seed: u64, count: usize, forced: usize)
                 .map_err(|why| format!("guard {guard}: not compiled: {why}"))?;
             for given in all.iter().take(forced) {
                 compare_without_frame(program, code, native.express(), given, Limits::default())?;
-                let (expected, _) = told(program, code, None, given, Limits::default());
-                let (got, _) = told(program, code, Some(&*native), given, Limits::default());
+                let (expected, _) = describe_run(program, code, None, given, Limits::default());
+                let (got, _) = describe_run(program, code, Some(&*native), given, Limits::default());
                 if expected != got {
                     return Err(format!(
                         "guard {guard}: {given:?}\n  interpreter {expected}\n  compiled    {got}"

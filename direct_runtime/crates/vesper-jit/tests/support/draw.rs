@@ -1,4 +1,4 @@
-//! Inputs for programs, drawn by their types: many ordinary ones, some at the edges.
+//! Inputs drawn by type: mostly ordinary values, some at the edges.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use vesper_ir::types::Type;
 use vesper_ir::value::{Map, Member, Set};
 use vesper_ir::{Decimal, Value};
 
-/// A generator that is the same everywhere.
+/// A deterministic generator.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn next(&mut self) -> u64 {
-        // An LCG, of which the upper bits are good enough for this.
+        // A linear congruential generator; its upper bits suffice here.
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -29,13 +29,13 @@ impl Random {
     }
 }
 
-/// Inputs of a program.
+/// Draws the inputs of a program.
 pub(crate) fn inputs(program: &Program, random: &mut Random) -> Vec<Value> {
     let inputs = program.node().inputs.iter();
     inputs.map(|input| value(&input.ty, random, 0)).collect()
 }
 
-/// Inputs as they come every day, for measurements.
+/// Returns ordinary inputs for measurements.
 pub(crate) fn usual(program: &Program) -> Vec<Value> {
     let inputs = program.node().inputs.iter();
     inputs

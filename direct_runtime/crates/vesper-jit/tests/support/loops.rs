@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use vesper_interp::Program;
 
-use crate::flow::built;
+use crate::flow::build;
 use crate::support::load;
 use crate::tree::{call, input, integer, local};
 
@@ -15,12 +15,12 @@ fn when(condition: Json, then: Json, otherwise: Json) -> Json {
     json!({"if": {"condition": condition, "then": then, "else": otherwise}})
 }
 
-/// A loop of `n` rounds with a number that changes in each, a sum of floats and a count, and what comes of them.
-fn looped(number: [Json; 2], sum: Json, count: [Json; 2]) -> Program {
+/// A loop of `n` rounds with a changing number, a sum of floats and a count, and its results.
+fn build_loop(number: [Json; 2], sum: Json, count: [Json; 2]) -> Program {
     let [first, number] = number;
     let [none, count] = count;
     let of_run = |name: &str| json!({"field": {"of": {"step": "run"}, "name": name}});
-    load(&built(&json!({
+    load(&build(&json!({
         "inputs": [{"name": "n", "type": "integer"}, {"name": "seed", "type": "integer"}],
         "outputs": {"success": [
             {"name": "sum", "type": "float"}, {"name": "count", "type": "integer"},
@@ -56,8 +56,8 @@ fn is_more() -> Json {
     call("float.greater", &[number(), float("0.25")])
 }
 
-/// The number becomes more by one and the choice is by its sign, so that it turns round in the middle; nothing of it can
-/// leave between the two choices.
+/// A loop whose number rises by one and whose choice is by its sign, so the choice flips midway. Nothing can leave
+/// between the two choices.
 pub(crate) fn between(first: Json, none: Json) -> Program {
     let sum = when(
         is_more(),
@@ -72,10 +72,10 @@ pub(crate) fn between(first: Json, none: Json) -> Program {
         "integer.bit_xor",
         &[local(1), call("integer.bit_and", &[local(0), integer(-2)])],
     );
-    looped([first, next], sum, [none, when(is_more(), turned, local(3))])
+    build_loop([first, next], sum, [none, when(is_more(), turned, local(3))])
 }
 
-/// All of them, with what is special about each.
+/// Returns all programs with a description of each.
 #[allow(clippy::too_many_lines, reason = "one entry a program")]
 pub(crate) fn all() -> Vec<(&'static str, Program)> {
     let seed = || input("seed");
@@ -90,7 +90,7 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
         ("nothing leaves", between(seed(), integer(0))),
         (
             "the second choice may leave",
-            looped(
+            build_loop(
                 [seed(), next()],
                 chosen(),
                 [integer(0), when(is_more(), more(), local(3))],
@@ -98,7 +98,7 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
         ),
         (
             "the second choice does leave",
-            looped(
+            build_loop(
                 [seed(), next()],
                 chosen(),
                 [seed(), when(is_more(), tripled(), local(3))],
@@ -106,7 +106,7 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
         ),
         (
             "what is between may leave",
-            looped(
+            build_loop(
                 [seed(), call("integer.add", &[local(1), local(1)])],
                 chosen(),
                 [integer(0), when(is_less(), more(), tripled())],
@@ -114,7 +114,7 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
         ),
         (
             "a choice within a choice",
-            looped(
+            build_loop(
                 [seed(), next()],
                 when(
                     is_more(),
@@ -129,7 +129,7 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
         ),
         (
             "floats that are no numbers",
-            looped(
+            build_loop(
                 [seed(), next()],
                 when(
                     call(
@@ -150,7 +150,7 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
         ),
         (
             "products of powers of two",
-            looped(
+            build_loop(
                 [seed(), next()],
                 when(
                     call(
@@ -171,7 +171,7 @@ pub(crate) fn all() -> Vec<(&'static str, Program)> {
         ),
         (
             "a condition of integers",
-            looped(
+            build_loop(
                 [seed(), next()],
                 when(call("integer.less", &[local(1), integer(3)]), added(), local(2)),
                 [

@@ -1,27 +1,27 @@
-//! What a loop does with the value of an item.
+//! The effect of one item on the result of a loop.
 
 use std::cmp::Ordering;
 
 use vesper_ir::{Op, Value};
 
-use super::{Compiled, Compiler, ForKind, Given, Instruction, Loop, MISSING, Operand, Register};
+use super::{Compiled, Compiler, ForKind, Instruction, ItemParts, Loop, MISSING, Operand, Register};
 
 impl Compiler<'_> {
-    /// What is done before the value is computed; may give a jump past that.
+    /// Emits the code before the value of an item. Returns a jump past the value, if there is one.
     pub(super) fn before_value(&mut self, this: &Loop<'_>) -> Compiled<Option<usize>> {
         if this.parts.kind != ForKind::DropWhile {
             return Ok(None);
         }
-        // Once an item was kept, no condition is evaluated any more.
-        let condition = Operand::register(this.beside()?);
+        // After the first kept item no condition is evaluated.
+        let condition = Operand::register(this.extra_register()?);
         Ok(Some(self.jump(Instruction::JumpIfFalse { condition, to: 0 })))
     }
 
-    /// What is done with the value; goes on to the next item. Gives a jump to the end, if one is made.
+    /// Emits the use of the value and the jump to the next item. Returns a jump to the end, if there is one.
     pub(super) fn each(
         &mut self,
         this: &Loop<'_>,
-        given: &Given,
+        given: &ItemParts,
         to_keep: Option<usize>,
         next: u32,
     ) -> Compiled<Option<usize>> {
@@ -29,7 +29,7 @@ impl Compiler<'_> {
         let (item, value) = (given.item, given.value);
         let mut to_done = None;
         match this.parts.kind {
-            // Where the value decides, the loop is left.
+            // The loop ends when the value decides it.
             ForKind::ForAll => {
                 let condition = value;
                 self.emit(Instruction::JumpIfTrue { condition, to: next });
@@ -40,7 +40,7 @@ impl Compiler<'_> {
                 self.emit(Instruction::JumpIfFalse { condition, to: next });
                 return Ok(None);
             }
-            // All values are computed before their average is.
+            // The average is computed after all values.
             ForKind::Array | ForKind::Avg => self.push(this, value),
             ForKind::Set => self.emit(Instruction::LoopPushMember { slot, value }),
             ForKind::Map => {
@@ -53,16 +53,16 @@ impl Compiler<'_> {
                 });
             }
             ForKind::Sum => self.add(this, value)?,
-            // The value was evaluated because it may fail; what it is does not matter.
+            // The value is evaluated only because it may fail.
             ForKind::Count => self.add_one(this, out)?,
             ForKind::Min => self.keep_better(out, value, Ordering::Less, next),
             ForKind::Max => self.keep_better(out, value, Ordering::Greater, next),
             ForKind::MinBy => {
-                self.keep_better(this.beside()?, value, Ordering::Less, next);
+                self.keep_better(this.extra_register()?, value, Ordering::Less, next);
                 self.emit(Instruction::Move { out, from: item });
             }
             ForKind::MaxBy => {
-                self.keep_better(this.beside()?, value, Ordering::Greater, next);
+                self.keep_better(this.extra_register()?, value, Ordering::Greater, next);
                 self.emit(Instruction::Move { out, from: item });
             }
             ForKind::SortBy | ForKind::DistinctBy => self.emit(Instruction::LoopPushKeyed {
@@ -113,7 +113,7 @@ impl Compiler<'_> {
         });
     }
 
-    /// One value more in a sum.
+    /// Adds a value to the sum.
     fn add(&mut self, this: &Loop<'_>, value: Operand) -> Compiled<()> {
         let add = self.type_of(this.parts.value)?.addition().ok_or(MISSING)?.add;
         self.apply(this, add, this.out, Operand::register(this.out), Some(value));
@@ -126,7 +126,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Goes on only where the value comes on this side of the best so far, and keeps it: the first of equal ones stays.
+    /// Keeps a value that compares as `side` to the best so far. Otherwise continues with the next item. The first of
+    /// equal values stays.
     fn keep_better(&mut self, best: Register, value: Operand, side: Ordering, next: u32) {
         let (from, to) = (value, next);
         self.emit(Instruction::JumpUnlessBetter {

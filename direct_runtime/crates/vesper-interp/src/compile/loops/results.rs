@@ -1,14 +1,14 @@
-//! What a loop has before the first item, and what it makes of it after the last.
+//! The initial value of a loop's result, and its completion after the last item.
 
 use vesper_ir::{ErrorCode, KeyKind, Type, Value};
 
 use super::{Compiled, Compiler, ForKind, Instruction, Loop, MISSING, Operand, Register};
 
 impl Compiler<'_> {
-    /// What the result is before the first item.
+    /// Emits the result before the first item.
     pub(super) fn begin(&mut self, this: &mut Loop<'_>) -> Compiled<()> {
         let parts = this.parts;
-        let (of_out, of_beside) = match parts.kind {
+        let (of_out, of_extra) = match parts.kind {
             ForKind::Array
             | ForKind::Set
             | ForKind::Map
@@ -19,7 +19,7 @@ impl Compiler<'_> {
             | ForKind::TakeWhile
             | ForKind::SortBy
             | ForKind::Avg
-            // This starts with its `with`.
+            // `fold` starts with its `with`.
             | ForKind::Fold => return Ok(()),
             ForKind::ForAll => (Some(Value::Boolean(true)), None),
             ForKind::Exists => (Some(Value::Boolean(false)), None),
@@ -28,7 +28,7 @@ impl Compiler<'_> {
                 let addition = self.type_of(parts.value)?.addition().ok_or(MISSING)?;
                 (Some(addition.zero), None)
             }
-            // No value of an ordered type is null, so null is "none yet".
+            // No value of an ordered type is null, so null means none yet.
             ForKind::Min | ForKind::Max => (Some(Value::Null), None),
             ForKind::MinBy | ForKind::MaxBy => (Some(Value::Null), Some(Value::Null)),
             ForKind::DropWhile => (None, Some(Value::Boolean(true))),
@@ -36,10 +36,10 @@ impl Compiler<'_> {
         if let Some(value) = of_out {
             self.put(this.out, value)?;
         }
-        if let Some(value) = of_beside {
-            let beside = self.allocate()?;
-            self.put(beside, value)?;
-            this.beside = Some(beside);
+        if let Some(value) = of_extra {
+            let extra = self.allocate()?;
+            self.put(extra, value)?;
+            this.extra = Some(extra);
         }
         Ok(())
     }
@@ -50,7 +50,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The result, where it is not in `out` already.
+    /// Emits the result after the last item, unless `out` holds it already.
     pub(super) fn finish(&mut self, this: &Loop<'_>) -> Compiled<()> {
         let (slot, out, expression) = (this.slot, this.out, this.index);
         let last = match this.parts.kind {
@@ -96,7 +96,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The kind of the members or keys of what the loop builds.
+    /// Returns the kind of the members or keys that the loop builds.
     fn key_kind(&self, this: &Loop<'_>) -> Compiled<KeyKind> {
         let kind = match self.type_of(this.index)? {
             Type::Set(of) => of.key_kind(),
@@ -112,7 +112,7 @@ impl Compiler<'_> {
         self.emit(Instruction::Fail { code, expression });
     }
 
-    /// The average of the values, which are all there now.
+    /// Emits the average of the collected values.
     fn average(&mut self, this: &Loop<'_>) -> Compiled<()> {
         let (slot, out) = (this.slot, this.out);
         self.emit(Instruction::LoopArray { slot, out });

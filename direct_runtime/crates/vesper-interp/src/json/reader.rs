@@ -1,0 +1,301 @@
+//! The general reader: JSON text to values, with every problem (docs/spec/values.md).
+
+use std::sync::Arc;
+
+use vesper_ir::json::{Build, Object};
+use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RecordType, RoundingMode, Set, Type, Value};
+
+use crate::inputs::problems::{Path, Problems};
+use crate::inputs::{Given, ProblemKind, convert, is_too_long};
+
+/// A parsed JSON value with its spelling.
+pub(super) enum Spelled {
+    Null,
+    Boolean(bool),
+    Number(Number),
+    Text(Arc<str>),
+    Array(Vec<Spelled>),
+    /// In the given order; keys are unique.
+    Object(Vec<(Arc<str>, Spelled)>),
+}
+
+/// A number and its spelling.
+pub(super) struct Number {
+    value: Decimal,
+    /// True if it has neither a fraction nor an exponent, as an integer must.
+    is_whole: bool,
+    /// True if it starts with a minus. The value of a zero has no sign.
+    has_minus: bool,
+}
+
+impl Build for Spelled {
+    fn null() -> Self {
+        Self::Null
+    }
+
+    fn boolean(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+
+    fn number(text: &str) -> Option<Self> {
+        let is_whole = !text.contains(['.', 'e', 'E']);
+        let value = Decimal::parse(text).ok()?;
+        let has_minus = text.starts_with('-');
+        Some(Self::Number(Number {
+            value,
+            is_whole,
+            has_minus,
+        }))
+    }
+
+    fn text(text: Arc<str>) -> Self {
+        Self::Text(text)
+    }
+
+    fn array(items: Vec<Self>) -> Self {
+        Self::Array(items)
+    }
+
+    fn object(entries: Vec<(Arc<str>, Self)>) -> Option<Self> {
+        let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();
+        keys.sort_unstable();
+        let is_once = keys.is_sorted_by(|left, right| left < right);
+        is_once.then_some(Self::Object(entries))
+    }
+}
+
+impl Spelled {
+    /// Finds the value of a key by a linear scan, because few are declared.
+    pub(super) fn find<'a>(entries: &'a [(Arc<str>, Self)], key: &str) -> Option<&'a Self> {
+        let mut entries = entries.iter();
+        entries.find(|(own, _)| &**own == key).map(|(_, value)| value)
+    }
+
+    /// Returns the undeclared keys in code-point order.
+    pub(super) fn unknown(entries: &[(Arc<str>, Self)], is_declared: impl Fn(&str) -> bool) -> Vec<&str> {
+        let keys = entries.iter().map(|(key, _)| key.as_ref());
+        let mut unknown: Vec<&str> = keys.filter(|key| !is_declared(key)).collect();
+        unknown.sort_unstable();
+        unknown
+    }
+
+    /// Converts to a JSON value, or returns `None` if a string is too long.
+    fn to_json(&self) -> Option<Json> {
+        Some(match self {
+            Self::Null => Json::Null,
+            Self::Boolean(value) => Json::Boolean(*value),
+            Self::Number(number) => Json::Number(number.value.clone()),
+            Self::Text(text) => Json::Text(short(text)?),
+            Self::Array(items) => Json::Array(items.iter().map(Self::to_json).collect::<Option<_>>()?),
+            Self::Object(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| Some((short(key)?, value.to_json()?)));
+                Json::Object(Object::new(entries.collect::<Option<_>>()?)?)
+            }
+        })
+    }
+}
+
+fn short(text: &Arc<str>) -> Option<Arc<str>> {
+    (!is_too_long(text)).then(|| Arc::clone(text))
+}
+
+/// The conversion of the inputs of one call.
+#[derive(Default)]
+pub(super) struct InputReader {
+    problems: Problems,
+}
+
+impl InputReader {
+    pub(super) fn add_problem(&mut self, path: &Path<'_>, kind: ProblemKind) -> Option<Value> {
+        self.problems.add(path, kind);
+        None
+    }
+
+    /// Returns a single problem for a text that is no object of inputs.
+    pub(super) fn reject(mut self, kind: ProblemKind) -> Problems {
+        self.problems.add(&Path::Whole, kind);
+        self.problems
+    }
+
+    pub(super) fn finish(self, frame: Vec<Value>) -> Result<Vec<Value>, Problems> {
+        if self.problems.is_empty() {
+            Ok(frame)
+        } else {
+            Err(self.problems)
+        }
+    }
+
+    /// Reads an input or field that may be absent.
+    pub(super) fn read_given(
+        &mut self,
+        ty: &Type,
+        default: Option<&Value>,
+        given: Option<&Spelled>,
+        path: &Path<'_>,
+    ) -> Option<Value> {
+        match (given, default, ty) {
+            (Some(spelled), _, _) => self.value(ty, spelled, path),
+            (None, Some(default), _) => Some(default.clone()),
+            (None, None, Type::Optional(_)) => Some(Value::Null),
+            (None, None, _) => self.add_problem(path, ProblemKind::Missing),
+        }
+    }
+
+    /// Converts a value. The recursion is bounded by the depth of the type.
+    fn value(&mut self, ty: &Type, spelled: &Spelled, path: &Path<'_>) -> Option<Value> {
+        match (ty, spelled) {
+            (Type::Optional(_), Spelled::Null) => Some(Value::Null),
+            (Type::Optional(of), spelled) => self.value(of, spelled, path),
+            (Type::Json, spelled) => match spelled.to_json() {
+                Some(json) => Some(Value::Json(Arc::new(json))),
+                None => self.add_problem(path, ProblemKind::OutOfRange),
+            },
+            (Type::Array(of), Spelled::Array(items)) => self
+                .items(of, items, path)
+                .map(|items| Value::Array(items.into())),
+            (Type::Set(of), Spelled::Array(items)) => self.set(of, items, path),
+            (Type::Map(of), spelled) => self.map(of, spelled, path),
+            (Type::Record(of), Spelled::Object(entries)) => self.record(of, entries, path),
+            (ty, spelled) => match scalar(ty, spelled) {
+                Ok(value) => Some(value),
+                Err(kind) => self.add_problem(path, kind),
+            },
+        }
+    }
+
+    fn items(&mut self, of: &Type, items: &[Spelled], path: &Path<'_>) -> Option<Vec<Value>> {
+        let mut values = Vec::with_capacity(items.len());
+        for (place, item) in items.iter().enumerate() {
+            values.extend(self.value(of, item, &Path::Item(path, place)));
+        }
+        (values.len() == items.len()).then_some(values)
+    }
+
+    fn set(&mut self, of: &Type, items: &[Spelled], path: &Path<'_>) -> Option<Value> {
+        let values = self.items(of, items, path)?;
+        let keys: Option<Vec<OwnedKey>> = values.iter().map(Value::to_key).collect();
+        let set = keys
+            .zip(of.key_kind())
+            .and_then(|(keys, kind)| Set::from_keys(kind, keys.into_iter()));
+        match set {
+            Some(set) if set.len() == values.len() => Some(Value::Set(Arc::new(set))),
+            _ => self.add_problem(path, ProblemKind::Duplicate),
+        }
+    }
+
+    /// Converts a map from an object or an array of pairs. Pairs are for keys that are neither strings nor enum
+    /// members.
+    fn map(&mut self, of: &MapType, spelled: &Spelled, path: &Path<'_>) -> Option<Value> {
+        let has_names = matches!(of.key, Type::Text | Type::Enum(_));
+        let given: Option<Vec<(Result<Value, ProblemKind>, &Spelled)>> = match spelled {
+            Spelled::Object(entries) => {
+                let convert = |(key, value)| (convert(&of.key, Given::Text(key)), value);
+                Some(
+                    entries
+                        .iter()
+                        .map(|(key, value)| (key.as_ref(), value))
+                        .map(convert)
+                        .collect(),
+                )
+            }
+            Spelled::Array(pairs) if !has_names => pairs.iter().map(|pair| pair_of(&of.key, pair)).collect(),
+            _ => None,
+        };
+        let Some(given) = given else {
+            return self.add_problem(path, ProblemKind::WrongType);
+        };
+        let mut is_whole = true;
+        let mut keyed: Vec<(OwnedKey, &Spelled)> = Vec::with_capacity(given.len());
+        for (key, value) in given {
+            match key {
+                Ok(key) => keyed.extend(key.to_key().map(|key| (key, value))),
+                Err(kind) => {
+                    is_whole = false;
+                    self.add_problem(&Path::BadKey(path), kind);
+                }
+            }
+        }
+        keyed.sort_by(|(left, _), (right, _)| left.cmp(right));
+        if !keyed.is_sorted_by(|(left, _), (right, _)| left < right) {
+            return self.add_problem(path, ProblemKind::Duplicate);
+        }
+        let mut entries = Vec::with_capacity(keyed.len());
+        for (key, value) in keyed {
+            match self.value(&of.value, value, &Path::Entry(path, &key, &of.key)) {
+                Some(value) => entries.push((key, value)),
+                None => is_whole = false,
+            }
+        }
+        if !is_whole {
+            return None;
+        }
+        let map = of
+            .key
+            .key_kind()
+            .and_then(|kind| Map::from_entries(kind, entries));
+        match map {
+            Some(map) => Some(Value::Map(Arc::new(map))),
+            None => self.add_problem(path, ProblemKind::Duplicate),
+        }
+    }
+
+    fn record(&mut self, of: &RecordType, entries: &[(Arc<str>, Spelled)], path: &Path<'_>) -> Option<Value> {
+        let length = of.fields().len();
+        let mut values = Vec::with_capacity(length);
+        for field in of.fields() {
+            let given = Spelled::find(entries, &field.name);
+            values.extend(self.read_given(&field.ty, None, given, &Path::Field(path, &field.name)));
+        }
+        let mut is_whole = values.len() == length;
+        for name in Spelled::unknown(entries, |name| of.place(name).is_some()) {
+            is_whole = false;
+            self.add_problem(&Path::UnknownField(path, name.as_bytes()), ProblemKind::Unknown);
+        }
+        is_whole.then(|| Value::Record(values.into()))
+    }
+}
+
+/// Returns key and value of a pair, or `None` if it is no pair.
+fn pair_of<'a>(of: &Type, pair: &'a Spelled) -> Option<(Result<Value, ProblemKind>, &'a Spelled)> {
+    let Spelled::Array(pair) = pair else {
+        return None;
+    };
+    match pair.as_slice() {
+        [
+            key @ (Spelled::Boolean(_) | Spelled::Number(Number { is_whole: true, .. }) | Spelled::Text(_)),
+            value,
+        ] => Some((scalar(of, key), value)),
+        _ => None,
+    }
+}
+
+/// Converts a number text to a scalar type.
+pub(super) fn number(ty: &Type, text: &str) -> Option<Value> {
+    scalar(ty, &Spelled::number(text)?).ok()
+}
+
+fn scalar(ty: &Type, spelled: &Spelled) -> Result<Value, ProblemKind> {
+    match (ty, spelled) {
+        // SEMANTICS: a decimal keeps the spelled scale.
+        (Type::Decimal, Spelled::Number(number)) => Ok(Value::Decimal(number.value.clone())),
+        // SEMANTICS: a float has a negative zero and a decimal has none, so the sign is taken from the text.
+        (Type::Float, Spelled::Number(number)) => Some(number.value.to_float().abs())
+            .map(|size| {
+                let is_negative = number.has_minus;
+                if is_negative { -size } else { size }
+            })
+            .filter(|nearest| nearest.is_finite())
+            .map(Value::Float)
+            .ok_or(ProblemKind::OutOfRange),
+        (Type::Integer, Spelled::Number(number)) if number.is_whole => number
+            .value
+            .to_whole(RoundingMode::Down)
+            .map(Value::Integer)
+            .ok_or(ProblemKind::OutOfRange),
+        (ty, Spelled::Boolean(value)) => convert(ty, Given::Boolean(*value)),
+        (ty, Spelled::Text(text)) => convert(ty, Given::Text(text)),
+        (ty, _) => convert(ty, Given::Other),
+    }
+}
