@@ -19,6 +19,7 @@ from vesper.cli.migrate import controller_commands as migrate_orders
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.state import Close, EngineFaulted, Noisy, PinTo, Settings, State
 from vesper.migration.stores import ledger, sqlite_store
+from vesper.migration.stores.kill_scope import inherited_kill
 from vesper.migration.stores.store import WHOLE, NodeKey
 
 OTHER = NodeKey("fee_v1", "e" * 64)
@@ -147,6 +148,16 @@ def test_a_kill_reaches_every_epoch_and_a_release_only_one(told: Told) -> None:
     ]
     assert "there is no latch to release" in refused("resume", "fee", "--epoch", "f", "--why", "mended")
     assert [state(told, key).mode for key in (FEE, OTHER)] == [Mode.SHADOW_DIRECT, Mode.PYTHON_ONLY]
+
+
+def test_a_kill_holds_in_later_epochs_unless_it_names_one(told: Told) -> None:
+    told.batch(runs=300)
+    said("kill", "fee", "--why", "a bad definition", "--epoch", "f")
+    assert inherited_kill(told.store, OTHER, Settings()) is None
+    said("kill", "fee", "--why", "fire", "--by", "ann")
+    assert inherited_kill(told.store, OTHER, Settings()) is not None
+    said("resume", "fee", "--why", "mended")
+    assert inherited_kill(told.store, OTHER, Settings()) is None
 
 
 def test_orders_as_json(told: Told) -> None:

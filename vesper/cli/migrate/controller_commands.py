@@ -7,6 +7,7 @@ kills a node is in a hurry.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ from vesper.migration.control.state import (
 from vesper.migration.router.alerts import Alerts
 from vesper.migration.stores import ledger
 from vesper.migration.stores.codec import BadState
+from vesper.migration.stores.kill_scope import limit_kill_to_epoch, widen_kill
 from vesper.migration.stores.overview import read_node
 from vesper.migration.stores.store import NodeKey, keys_of
 from vesper.values.model import printable
@@ -184,7 +186,11 @@ def unpin_command(
 @click.argument("node", required=False)
 @all_option
 @store_options
-@click.option("--epoch", metavar="HASH", help="Only this epoch. Every epoch of the node, unless said.")
+@click.option(
+    "--epoch",
+    metavar="HASH",
+    help="Only this epoch. By default every epoch of the node, also later ones.",
+)
 @why_option(is_required=True)
 @by_option
 @style_option
@@ -200,8 +206,8 @@ def kill_command(
 ) -> None:
     """Stop the direct engine for a node, in every epoch, or for all nodes: Python runs alone, within a second.
 
-    It holds until somebody resumes it. A node that was killed begins its evidence afresh; the switch for all changes
-    nothing else. Where the store is away, it says what stops nodes instead.
+    It holds until it is resumed, also in epochs that begin later. A killed node begins its evidence afresh; the switch
+    for all nodes changes nothing else. If the store cannot be reached, the message lists other ways to stop nodes.
     """
     who = by or this_user()
     _check_one(node, is_all, epoch)
@@ -211,9 +217,19 @@ def kill_command(
                 _kill_all(opened, who, why, style)
                 return
             keys = the_keys(opened.store, node) if epoch is None else [the_key(opened, node, epoch)]
+            for key in keys:
+                _mark_kill_scope(opened, key, is_every_epoch=epoch is None)
             _tell_each(opened, keys, Kill(who, why), style)
     except StoreTrouble as problem:
         raise click.ClickException("\n".join([problem.message, *_what_stops_now(node, config, dsn)])) from None
+
+
+def _mark_kill_scope(opened: Opened, key: NodeKey, is_every_epoch: bool) -> None:
+    if is_every_epoch:
+        widen_kill(opened.store, key)
+        return
+    with suppress(BadState):  # reported by the kill itself, which follows
+        limit_kill_to_epoch(opened.store, key, opened.settings)
 
 
 def _what_stops_now(node: str | None, config: Path | None, dsn: str | None) -> list[str]:

@@ -29,6 +29,7 @@ from vesper.migration.router.alerts import Alerts
 from vesper.migration.router.node_state import Live, most_of, now_us
 from vesper.migration.router.spool import Spool
 from vesper.migration.stores import ledger
+from vesper.migration.stores.kill_scope import inherited_kill
 from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, open_store
 from vesper.values.model import printable
 
@@ -227,10 +228,19 @@ class Migration:
             self._take_what_is_left()
 
     def _tell_of(self, live: Live, is_due: bool) -> None:
-        for batch in live.due(is_due):
+        batches = live.due(is_due)
+        if batches and self._versions.get(live.key) == 0:
+            self._inherit_kill(live.key)  # the node may have been killed since this process began with it
+        for batch in batches:
             applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
             live.told(batch)  # and not before: it may have come through, and is sent again as it is
             self._alerts.decided(live.key, applied.decisions)
+
+    def _inherit_kill(self, key: NodeKey) -> None:
+        """Latch an epoch that the store does not know where the node was killed in every epoch. Raises `StoreError`."""
+        kill = inherited_kill(self.store, key, self._rules)
+        if kill is not None:
+            self.tell_of(key, kill)
 
     def tell_of(self, key: NodeKey, event: Event) -> None:
         """Tells the store what happened to a node, also to one that nobody here routes any more. Raises
@@ -346,6 +356,8 @@ class Migration:
         return any(json.loads(line.text)["kind"] == "released" for line in self.store.history(key))
 
     def _read(self, live: Live, version: int) -> None:
+        if version == 0:
+            self._inherit_kill(live.key)
         state = ledger.load(self.store, live.key, self._rules)
         notes = {path: PathNote.from_text(text) for path, text in self.store.paths(live.key).items()}
         before = live.state.mode
