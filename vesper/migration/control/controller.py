@@ -1,12 +1,12 @@
-"""The one machine that moves a node over and takes it back: `step(state, event, now)`, pure.
+"""The controller of a node's mode: the pure function `step(state, event, now)`.
 
-A node rises one mode at a time, where the Wilson bound and the e-process both carry the next one and nothing blocks. It
-falls at once. A divergence takes its path back to being compared, and the node down to the mode that the evidence with
-the divergence in it still carries. What says that the engine cannot be trusted at all (an effect that differs, a fault,
-runs that never end) puts the node into `python_only`, latched until a person releases it. Whoever fell for a reason
-begins the evidence afresh, at a higher price (`evalue`); a pin is no such reason.
+A node rises one mode at a time, where the Wilson bound and the e-process both reach the threshold of the next mode and
+nothing blocks. It falls at once. A divergence returns its path to being compared, and the node to the highest mode that
+the evidence including the divergence still supports. An effect that differs, an engine fault, or runs that never end
+put the node into `python_only`, latched until a person releases it. A fall restarts the evidence at the next attempt,
+which needs more (`evalue`); a pin does not.
 
-Every path that has not shown its agreement is compared before its answer leaves, in whatever mode the node is.
+A path without enough evidence is compared before its direct outcome is returned, in every mode.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _NO_SUM = cusum.State()
 
 
 def step(state: State, event: Event, now_us: int) -> Stepped:
-    """What becomes of a node. The decisions are in the order in which they hold; each change of mode is one."""
+    """Return the state after an event, and the decisions in the order in which they take effect."""
     decisions: tuple[Decision, ...] = ()
     if state.pin is not None and now_us >= state.pin.until_us:
         state, decisions = _unpinned(state, CONTROLLER, "the time of the pin is over", now_us)
@@ -83,17 +83,19 @@ def step(state: State, event: Event, now_us: int) -> Stepped:
 
 
 def gathered(state: State, times: Sequence[Timed]) -> tuple[State, int]:
-    """The state after the first of these, and how many they are: as `step` with one after the other, where none of them
-    decides anything. There are as many as requests."""
+    """Return the state after the leading times, and their number: all before the first that decides anything.
+
+    The result equals that of `step` on each, at a fraction of the cost: there is one event per request.
+    """
     after, count = latency.gathered(state.latency, [(each.python_ns, each.direct_ns) for each in times])
     return replace(state, latency=after) if count else state, count
 
 
-# What anybody may ask of a state.
+# Queries on a state.
 
 
 def is_proven(state: State, path: str) -> bool:
-    """Whether a direct answer on the path may leave uncompared, as far as the path is concerned."""
+    """Return True where the evidence of the path lets a direct outcome leave uncompared."""
     if state.is_complete:
         return not state.open
     seen = state.paths.get(path)
@@ -101,9 +103,12 @@ def is_proven(state: State, path: str) -> bool:
 
 
 def has_line(before: State, decision: Decision) -> bool:
-    """Whether a history has a line for a decision, by the state that it was made in. A refusal changed nothing. That a
-    path is compared from now on is said where it is trusted, where it never lost anything and for every divergence that
-    is not open yet: one that is open takes from it, again and again, the little that agreed since the last time."""
+    """Return True where the history gets a line for a decision made in the state `before`.
+
+    A refusal changed nothing and gets none. The demotion of a path gets one where the path had evidence, where it is
+    its first, and for every divergence that is not open yet. An open divergence demotes its path again and again, and
+    further lines would repeat it.
+    """
     match decision:
         case Refused():
             return False
@@ -116,7 +121,7 @@ def has_line(before: State, decision: Decision) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What stands between a node and its next mode; as a text `7,412 more distinct runs that agree`."""
+    """A condition that a node does not meet yet, such as `7,412 more distinct runs that agree`."""
 
     what: str
     count: int | None = None
@@ -132,11 +137,14 @@ class Missing:
 
 
 _ONE = {"divergences": "divergence", "runs that agree": "run that agrees", "places": "place"}
-"""How `Missing` says many of a thing, and how one of it is said."""
+"""Plural forms in the text of `Missing`, with their singular."""
 
 
 def missing(state: State) -> tuple[Missing, ...]:
-    """All that is missing until the next mode; nothing where it would rise, or where there is no higher one."""
+    """Return all conditions for the next mode that are not met.
+
+    The result is empty where the node would rise, and in the highest mode.
+    """
     after = _next(state.mode)
     if after is None:
         return ()
@@ -150,7 +158,10 @@ def missing(state: State) -> tuple[Missing, ...]:
 
 
 def runs_until_change(state: State, path: str, within: int) -> int | None:
-    """After how many clean runs on a path, all of them distinct, something changes; None where not within so many."""
+    """Return the number of distinct clean runs on a path after which a decision follows.
+
+    Returns None where none follows within `within` runs.
+    """
     if state.mode is Mode.PYTHON_ONLY or (path not in state.paths and len(state.paths) >= MAX_PATHS):
         return None
     points = []
@@ -171,7 +182,7 @@ def runs_until_change(state: State, path: str, within: int) -> int | None:
 
 
 def seen(state: State, *modes: Mode) -> Seen:
-    """The evidence as a record holds it."""
+    """Return the evidence of the state as a decision records it."""
     runs = state.clean + state.divergences
     threshold = max((THRESHOLDS[mode] for mode in modes if mode in THRESHOLDS), default=None)
     log_e = None if threshold is None else EProcess.from_counts(threshold, runs, state.divergences).log()
@@ -187,7 +198,7 @@ def seen(state: State, *modes: Mode) -> Seen:
     )
 
 
-# What each event does.
+# Effects of each event.
 
 
 def _applied(state: State, event: Event, now_us: int) -> Stepped:
@@ -236,7 +247,7 @@ def _agreed(state: State, event: Agreed) -> Stepped:
     distinct = event.distinct
     on_path = event.distinct if event.on_path is None else event.on_path
     if state.mode is Mode.PYTHON_ONLY or (event.path not in state.paths and len(state.paths) >= MAX_PATHS):
-        distinct = on_path = 0  # a straggler from before the latch, or a path that is not kept
+        distinct = on_path = 0  # reported after the latch, or on a path beyond the maximum
     after = replace(
         state,
         clean=state.clean + distinct,
@@ -308,13 +319,15 @@ def _diverged(state: State, event: Diverged, now_us: int) -> Stepped:
 
 
 def _has_evidence(path: PathState | None) -> bool:
-    """Whether a divergence takes anything from the path: an engine that is wrong on every request says so once, and
-    does not fill the history."""
+    """Return True where a divergence takes evidence from the path.
+
+    An engine that is wrong on every request then gets one record, and does not fill the history.
+    """
     return path is None or path.clean + path.generated > 0
 
 
 def _demoted_path(state: State, event: Diverged) -> tuple[Mapping[str, PathState], Mapping[str, str]]:
-    """The paths and the open fingerprints with a divergence in them. A full list of open ones stays as it is."""
+    """Return the paths and the open fingerprints after a divergence. A full map of open ones is unchanged."""
     is_new = event.fingerprint not in state.open
     is_kept = not is_new or len(state.open) < MAX_OPEN
     opened = {**state.open, event.fingerprint: event.path} if is_new and is_kept else state.open
@@ -347,13 +360,16 @@ def _timed(state: State, event: Timed, now_us: int) -> Stepped:
             why = f"the direct engine was slower than Python in {latency.BAD_ROUNDS} rounds of {latency.ROUND} runs"
             why += f"; in the last one {latency.described(before, event.python_ns, event.direct_ns)}"
             fallen, decisions = _fallen(state, after, Reason.LATENCY, CONTROLLER, why, now_us)
-            # The last round was a bad one: without that it would rise again with the next agreements, and fall again.
+            # The last round was bad. Without that, the node would rise with the next agreements and fall again.
             return replace(fallen, latency=latency.State(bad_rounds=1)), decisions
-    return state, ()  # Python answers here, so nobody waits; it blocks the way up until a round is good
+    return (
+        state,
+        (),
+    )  # no caller waits for the direct engine here; promotion is blocked until a good round
 
 
 def _noisy(state: State, event: Noisy) -> Stepped:
-    """Whoever differs from itself shows nothing by agreeing with another: the node stays where it is."""
+    """List a place where an engine differs from itself, which blocks every promotion."""
     if event.fingerprint in state.noise or len(state.noise) >= MAX_NOISE:
         return state, ()
     after = replace(state, noise={**state.noise, event.fingerprint: event.where})
@@ -379,7 +395,7 @@ def _closed(state: State, event: Close) -> Stepped:
     return after, decisions
 
 
-# What people ask for.
+# Orders of people.
 
 
 def _promoted(state: State, event: Promote, who: str, why: str, now_us: int) -> Stepped:
@@ -436,7 +452,10 @@ def _resumed(state: State, event: Resume, who: str, why: str, now_us: int) -> St
 
 
 def _forgotten(state: State, who: str, why: str, now_us: int) -> Stepped:
-    """A node that rose on evidence does not stay there without it. Paths that ever failed keep their price."""
+    """Restart the evidence of an old definition in `shadow_direct` at most.
+
+    Paths that ever failed keep their attempts.
+    """
     gone = (Forgotten(who, why, state.attempt + 1, seen(state, state.mode, state.mode)),)
     failed = {name for name, each in state.paths.items() if each.attempt > 1 or each.open}
     if state.mode.level > DEFAULT.level:
@@ -446,7 +465,7 @@ def _forgotten(state: State, who: str, why: str, now_us: int) -> Stepped:
     return replace(after, paths={name: each for name, each in after.paths.items() if name in failed}), decisions
 
 
-# How a mode changes.
+# Changes of mode.
 
 
 def _risen(state: State, now_us: int) -> Stepped:
@@ -469,7 +488,7 @@ def _latched(state: State, latch: Latch) -> Stepped:
 
 
 def _fallen(state: State, after: Mode, reason: Reason, who: str, why: str, now_us: int) -> Stepped:
-    """A change downwards for a reason that the evidence so far does not outlive."""
+    """Lower the mode and restart the evidence."""
     state_after, (changed,) = _changed(state, after, reason, who, why, now_us)
     assert isinstance(changed, Changed)
     state_after = _fresh(state_after)
@@ -477,7 +496,7 @@ def _fallen(state: State, after: Mode, reason: Reason, who: str, why: str, now_u
 
 
 def _fresh(state: State) -> State:
-    """Evidence from zero, at the next attempt, of the node and of each path. What is open stays open."""
+    """Return the state with empty evidence at the next attempt. Open divergences stay open."""
     return replace(
         state,
         attempt=state.attempt + 1,
@@ -505,7 +524,7 @@ _TOO_UNKNOWN = Missing("fewer comparisons that come to nothing: over 0.1 % do")
 
 
 def _blocks(state: State) -> tuple[Missing, ...]:
-    """What blocks every promotion, whatever the evidence says."""
+    """Return all that blocks a promotion, whatever the evidence."""
     found = []
     if state.latches:
         found.append(Missing("the release of its latch by a person"))
@@ -535,11 +554,11 @@ def _carries(state: State, mode: Mode) -> bool:
 
 
 _FEW = 100
-"""Up to so many divergences the number of runs that outweighs them is looked up; it is the same answer, sooner."""
+"""Maximum number of divergences for which the needed runs are looked up; the decision is the same, and faster."""
 
 
 def _path_needs(path: PathState) -> int:
-    """A path's divergences begin its evidence afresh, so there are none in it."""
+    """Return the clean runs that a path needs. Its divergences restart its evidence, so it contains none."""
     return clean_runs_needed(PATH_THRESHOLD, 0, path.attempt)
 
 

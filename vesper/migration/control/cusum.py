@@ -1,8 +1,8 @@
-"""A watch over the rate of divergences: how much more likely lately a tenfold rate is than the one the mode allows.
+"""A CUSUM of divergences: the log-likelihood of a tenfold rate against the rate that the mode allows.
 
-The sum rises by ln 10 with a divergence, falls a little with an agreement and never below zero, so that a long good
-past does not hide a bad hour. Three divergences close together give the alarm, on whatever paths they are. The numbers
-are whole, in units of 10⁻³⁰, so counting at once and one by one come to the same.
+The sum rises by ln 10 with a divergence, falls a little with an agreement, and never below zero, so that a long good
+past does not hide a bad hour. Three divergences close together raise the alarm, on whatever paths they are. The numbers
+are integers in units of 10⁻³⁰, so that counting at once and one by one give the same sum.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from functools import lru_cache
 from vesper.migration.control.modes import THRESHOLDS, Mode
 
 TIMES = 10
-"""The rate that the watch is for, in multiples of the one that the mode allows."""
+"""Rate to detect, in multiples of the rate that the mode allows."""
 _UNIT = 10**30
 ALARM = Fraction(13, 2) * _UNIT
-"""Between two and three times ln 10."""
+"""Sum that raises the alarm, between two and three times ln 10."""
 _EXACT = Context(prec=50)
 
 
@@ -29,7 +29,7 @@ class State:
 
 @lru_cache(maxsize=8)
 def _steps(mode: Mode) -> tuple[int, int] | None:
-    """What an agreement takes and what a divergence adds; none in modes that no watch could demote."""
+    """Return the decrement of an agreement and the increment of a divergence; None in modes without a threshold."""
     if mode not in THRESHOLDS:
         return None
     allowed = 1 - THRESHOLDS[mode]

@@ -1,10 +1,9 @@
-"""A guard against a direct engine that is slower than Python.
+"""A detector for a direct engine that is slower than Python.
 
-Times are gathered in rounds of 500 of each engine. A round is bad where the direct engine's median or 95th percentile
-is slower than Python's by more than a tenth, and by more than 50 µs, beyond what chance explains: the lower end of the
-interval for the direct quantile is compared with the upper end of Python's. The intervals are of ranks (z = 3.29), so
-they hold for whatever distribution the times have, and a few very long ones move nothing. Two bad rounds in a row give
-the alarm.
+Times are collected in rounds of 500 per engine. A round is bad where the direct engine's median or 95th percentile
+exceeds Python's by more than a tenth and by more than 50 µs, beyond chance: the lower end of the interval of the direct
+quantile is compared with the upper end of Python's. The intervals are of ranks (z = 3.29), so they hold for every
+distribution, and a few outliers do not move them. Two bad rounds in a row raise the alarm.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from fractions import Fraction
 from vesper.migration.statistics.wilson import Z
 
 ROUND = 500
-"""As many as it takes for the interval of the 95th percentile to lie within the round."""
+"""Times per engine and round; the smallest size with an interval for the 95th percentile."""
 BAD_ROUNDS = 2
 SLOWER = Fraction(11, 10)
 SLOWER_BY_NS = 50_000
-"""Of a node that is asked for now and then, what is measured is how long its code takes to come into the caches: one of
-2 µs takes 40 µs at 150 requests a second, and whoever follows, and compares, finds more of it cold than who leads."""
+"""Minimum excess in nanoseconds. For a node that is called rarely, cold caches dominate: a node of 2 µs takes 40 µs at
+150 requests a second, and the follower runs on colder caches than the leader."""
 QUANTILES = (Fraction(1, 2), Fraction(19, 20))
 
 
@@ -35,7 +34,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Between which of the sorted times (counted from 0) a quantile lies."""
+    """Indexes into the sorted times between which a quantile lies."""
 
     low: int
     high: int
@@ -62,7 +61,11 @@ def is_slower(python: tuple[int, ...], direct: tuple[int, ...]) -> bool:
 
 
 def timed(state: State, python_ns: int | None, direct_ns: int | None) -> State:
-    """The state after a run that took so long on the engines that ran it. A full round waits for the other engine's."""
+    """Return the state with the times of one run added.
+
+    An engine without a time contributes None. A full round of one engine waits for that of the other. Raises
+    `ValueError` for a negative time.
+    """
     if min(python_ns or 0, direct_ns or 0) < 0:
         raise ValueError("no run takes less than no time")
     python, direct = _one_more(state.python, python_ns), _one_more(state.direct, direct_ns)
@@ -72,8 +75,10 @@ def timed(state: State, python_ns: int | None, direct_ns: int | None) -> State:
 
 
 def gathered(state: State, times: Sequence[tuple[int | None, int | None]]) -> tuple[State, int]:
-    """The state after the first of these runs, and how many of them that are: all before the one with which a round is
-    full. `timed` would come to the same, and copy the round for each."""
+    """Return the state after the leading runs, and their number: all before the one that completes a round.
+
+    The result equals that of `add_time` on each run, without copying the round each time.
+    """
     python, direct, count = list(state.python), list(state.direct), 0
     for python_ns, direct_ns in times:
         if min(python_ns or 0, direct_ns or 0) < 0:
@@ -90,7 +95,7 @@ def gathered(state: State, times: Sequence[tuple[int | None, int | None]]) -> tu
 
 
 def described(state: State, python_ns: int | None, direct_ns: int | None) -> str:
-    """The round that is full with this run, in words."""
+    """Return a text about the round that this run completes, for the history."""
     python, direct = (
         [f"{_quantile(times, each) / 1000:,.0f} µs" for each in QUANTILES]
         for times in (_one_more(state.python, python_ns), _one_more(state.direct, direct_ns))
