@@ -1,8 +1,8 @@
-"""From the report of a disagreement to what a store keeps of it.
+"""Conversion of a reported disagreement into the divergence that a store keeps.
 
-The fingerprint is of how the two differ and where, with rounds of loops folded together, and of no value: the same
-fault has the same fingerprint on every input, in whatever process, whoever led. Of a sensitive node nothing is kept but
-that it happened: the name of the execution leads to the journal, which has the rest sealed.
+The fingerprint covers kind and location, without loop rounds and without values: the same fault has the same
+fingerprint on every input, in every process, whichever engine led. For a sensitive node only the occurrence is kept:
+the run id leads to the journal, which holds the rest sealed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from vesper.values.model import Value, printable, show
 from vesper.values.times import parse_timestamp, timestamp_text
 
 MAX_EXEMPLAR = 256 << 10
-"""Bytes of inputs and records; of an execution with more, only its name and how many there were are kept."""
+"""Maximum bytes of inputs and records. For a larger execution only its name and size are kept."""
 PAIR = ("python", "interp")
 _FAULT = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+){0,3}", re.ASCII)
 
@@ -47,8 +47,10 @@ def divergence_of(
     odd: str | None = None,
     redact: Callable[[str], str] | None = None,
 ) -> Divergence:
-    """What is kept of it. `engines` are the leader and the follower; `redact` takes secrets out of a text, where the
-    other side of an effect may have sent one back."""
+    """Return the divergence of a report.
+
+    `engines` are the leader and the follower. `redact` removes secrets from a text that may contain a response.
+    """
     difference = _difference(report, compiled.node)
     if difference.kind == "noise":
         engines = (engines[1], engines[1])  # the follower, twice
@@ -75,24 +77,24 @@ def divergence_of(
 
 
 def fingerprint_by(node_id: str, difference: Difference, engines: tuple[str, str], fault: str = "") -> str:
-    """The same whoever leads: what the reference did comes first."""
+    """Return the fingerprint, which does not depend on the leader: the reference comes first."""
     sides = [folded(difference.leader), folded(difference.follower)]
     if engines[1] == REFERENCE:
         sides.reverse()
     if difference.kind == "fault":
-        # What the other one came to depends on the input, and the fault does not.
+        # The other engine's outcome depends on the input; the identity of the fault must not.
         sides = ["", fault_words(fault)]
     return fingerprint_of(node_id, difference.kind, folded(difference.where), *sides)
 
 
 def fault_words(what: str) -> str:
-    """The kind of a fault without what it says of values: `panicked` of `panicked: index 5 of 3`."""
+    """Return the kind of a fault without values: `panicked` for `panicked: index 5 of 3`."""
     found = _FAULT.fullmatch(what.partition(":")[0].strip())
     return "fault" if found is None or ":" not in what else found[0]
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """What an execution came to, for people: how it ended, and below that a line for each value (`fee = 1.50`)."""
+    """Return an outcome as text: its ending, then a line for each value (`fee = 1.50`)."""
     match outcome:
         case Returned(value) | DeclaredError(value):
             return _lines(outcome.kind.replace("_", " "), value)
@@ -111,7 +113,7 @@ def outcome_words(outcome: Outcome) -> str:
 
 
 def transcript_in(exemplar: Exemplar) -> Transcript | None:
-    """The execution that an exemplar shows, as far as it is needed to run it again; None where it was not kept."""
+    """Return the transcript that an exemplar holds; None where it was not kept."""
     if exemplar.records is not None:
         return Transcript.from_text(exemplar.records)
     if exemplar.inputs is None:
@@ -132,7 +134,7 @@ def _difference(report: Disagreement | Fault, node: Node) -> Difference:
 
 
 def _fault_of(report: Disagreement | Fault) -> str:
-    """What a fault says of itself; nothing where there is none."""
+    """Return the message of a fault; empty where there is none."""
     if isinstance(report, Fault):
         return report.what
     for outcome in (report.follower, report.transcript.outcome):
@@ -159,7 +161,7 @@ def _exemplar(
         inputs = redact(_storable(encode_text(dict(transcript.inputs))))
         records = redact(_storable(transcript.to_text())) if transcript.exchanges else None
     except (JournalError, ValueError, OverflowError):
-        # Callers give what they like, and a divergence on what cannot be written down is one all the same.
+        # Inputs that cannot be encoded still make a divergence.
         return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower))
     size = len(inputs.encode()) + (0 if records is None else len(records.encode()))
     if size > MAX_EXEMPLAR:
@@ -169,7 +171,7 @@ def _exemplar(
 
 
 def _both(report: Disagreement | Fault, difference: Difference) -> tuple[str, str]:
-    """What each of the two came to, in words with values."""
+    """Return the outcomes of both engines as texts with values."""
     transcript = report.transcript
     leader = "" if transcript is None else outcome_words(transcript.outcome)
     if isinstance(report, Fault):
@@ -180,13 +182,13 @@ def _both(report: Disagreement | Fault, difference: Difference) -> tuple[str, st
 
 
 def _own_name(report: Disagreement | Fault, now_us: int) -> str:
-    """A name for an execution that no journal has: the same inputs have the same, so that exemplars differ."""
+    """Return a name for an execution without a journal. Equal inputs get equal names, so that exemplars differ."""
     fingerprint = report.fingerprint if isinstance(report, Disagreement) else None
     return f"at {now_us}" if fingerprint is None else f"input {fingerprint:016x}"
 
 
 def _storable(text: str) -> str:
-    """The same JSON with nothing in it that UTF-8 does not have: a caller may give half of a surrogate pair."""
+    """Return the same JSON without lone surrogates, which UTF-8 cannot encode."""
     return as_bytes(text).decode()
 
 

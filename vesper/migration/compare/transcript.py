@@ -1,7 +1,7 @@
-"""One execution written down: what went in, what it asked for and was answered, what it came to.
+"""The record of one execution: inputs, requests with their completions, outcome.
 
-A transcript is all that another engine needs to follow the same execution, now or after a change of the node: it is fed
-the answers, and performs nothing.
+A transcript contains everything that another engine needs to follow the same execution, now or after a change of the
+node: the follower is fed the completions, and performs nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request and what came of it."""
+    """A request and its completion."""
 
     request: Request
     value: object = None
@@ -60,7 +60,7 @@ class Transcript:
 
 
 def _outcome(outcome: Outcome) -> dict[str, object]:
-    """As the journal has it, and with what was wrong with inputs: engines are compared by that as well."""
+    """Return the journal's record, plus the problems of inputs, by which engines are compared too."""
     record = outcome_record(outcome)
     if isinstance(outcome, Failed) and outcome.problems:
         record["problems"] = [[each.path, each.kind.value] for each in outcome.problems]
