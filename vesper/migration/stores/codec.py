@@ -1,5 +1,8 @@
-"""The state of a node as JSON, for stores, and back. Reading is strict: a document that says something else than this
-version writes is refused, because whoever guessed would decide on evidence that nobody has."""
+"""JSON encoding of a node's state, for stores.
+
+Reading is strict: a document that this version would not have written is refused, because a guess would be a decision
+without evidence.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,16 @@ FORMAT = 1
 
 
 class BadState(ValueError):
-    """The document is no state of a node, or one of another version of Vesper; the message says what is wrong."""
+    """A document that is no state of a node, or one of another Vesper version; the message contains the problem."""
 
 
 def state_text(state: State) -> str:
-    """Canonical: equal states have equal texts."""
+    """Return the canonical text: equal states have equal texts."""
     return json.dumps(_document(state), sort_keys=True, separators=(",", ":"))
 
 
 def state_from_text(text: str | bytes, settings: Settings) -> State:
-    """The state that a text says. The settings are those of who reads: they are no part of what was seen."""
+    """Return the state of a text. `settings` are those of the reader, and no part of the text. Raises `BadState`."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:

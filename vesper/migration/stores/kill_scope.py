@@ -1,7 +1,7 @@
-"""Kills that hold in later epochs of a node, and kills of one epoch.
+"""Scope of kills: every epoch of a node, also later ones, or one epoch.
 
-A kill latches every epoch that the store knows. An epoch that it meets later begins latched too, while a kill of every
-epoch holds in all others; a person who resumed any of them has ended that. A kill of one epoch is marked as such.
+A kill latches every epoch that the store knows. An epoch that begins later is latched too while a kill of every epoch
+holds in all others; a resume of any of them ends that. A kill of one epoch is marked as such.
 """
 
 from __future__ import annotations

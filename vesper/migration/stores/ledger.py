@@ -1,12 +1,12 @@
-"""What a batch does to the state of a node, written once for every store.
+"""Application of batches to the state of a node, the same for every store.
 
-In a transaction: fingerprints become counts of what is new, the controller is stepped with every event, and each of its
-decisions becomes a line of the history, but for those that say nothing new (`controller.has_line`). Sets are named by
-what they are for:
+In one transaction, fingerprints become counts of new ones, the controller is stepped with every event, and each
+decision becomes a line of the history, except for repetitions (`controller.has_line`). Names of the sets of
+fingerprints:
 
-    n3          inputs that agreed, of the node's third attempt (path and fingerprint in one)
+    n3          inputs that agreed, of the node's third attempt (path and fingerprint mixed)
     p7f…:2      inputs that agreed on a path, of its second attempt
-    g7f…:2      generated ones
+    g7f…:2      generated inputs that agreed on a path
     d           inputs that ever diverged
 """
 
@@ -46,7 +46,7 @@ from vesper.migration.stores.store import WHOLE, Batch, Happened, Line, NodeKey,
 
 _NEW = PathState()
 _MOST_PREFIXES = 1000
-"""Of one path. A request behind another one is always compared, which is never wrong."""
+"""Maximum number of prefixes of one path. A request with any further prefix is compared, which is always safe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +54,25 @@ class Applied:
     state: State
     decisions: tuple[Decision, ...]
     is_repeat: bool = False
-    """The batch had been applied before: nothing was done."""
+    """True where the batch had been applied before, and nothing changed."""
 
 
 def load(store: Store, key: NodeKey, settings: Settings) -> State:
-    """The state of a node; a fresh one where the store does not know it."""
+    """Return the state of a node; a fresh one where the store does not know it."""
     text = store.read(key)
     return State(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
 
 
 def apply(store: Store, key: NodeKey, batch: Batch, settings: Settings, now_us: int, is_in_use: bool = True) -> Applied:
-    """Applies what a process saw, once. `is_in_use` where that process runs the node, and is not gone."""
+    """Apply the batch of a process, at most once. `is_in_use` is True where that process still runs the node."""
     return store.transact(key, lambda transaction: _applied(transaction, key, batch, settings, now_us, is_in_use))
 
 
 def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: int) -> Applied:
-    """Applies what a person says, or what is found of a process that is gone. It has no number: who says it twice
-    means it twice."""
+    """Apply an order of a person, or a finding about an ended process.
+
+    It has no number, so that a repetition is applied again.
+    """
 
     def work(transaction: Transaction) -> Applied:
         ledger = _Ledger(transaction, key, settings, now_us)
@@ -84,9 +86,11 @@ def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: i
 def forget(
     store: Store, key: NodeKey, event: Forget, settings: Settings, now_us: int, written_us: int
 ) -> Applied | None:
-    """Takes the evidence of an old definition out of the store: fingerprints, paths, samples, kept executions.
-    Its history stays and says so, and so do its divergences; when it was last written is still known. None where
-    somebody else did it, or wrote it since then: nothing was done."""
+    """Delete the evidence of an old definition: fingerprints, paths, samples, kept executions.
+
+    The history stays and records the deletion; so do divergences and the time of the last write. Returns None, without
+    a change, where another process deleted it or wrote to it since `written_us`.
+    """
 
     def work(transaction: Transaction) -> Applied | None:
         ledger = _Ledger(transaction, key, settings, now_us)
@@ -119,13 +123,13 @@ def _applied(
             ledger.agree(path, seen)
         for path, fingerprints in batch.generated.items():
             ledger.generate(path, fingerprints)
-    ledger.happen(Happened(Tick()))  # a node rises by one mode at an event, and pins end
+    ledger.happen(Happened(Tick()))  # applies a pending promotion, and ends an expired pin
     traffic.keep(transaction, ledger.state, batch.served, now_us, is_in_use)
     return ledger.finish()
 
 
 def _note_path(transaction: Transaction, path: str, text: str) -> None:
-    """Keeps what a path is, with every prefix that any process saw of it."""
+    """Store the note of a path, merged with the prefixes that other processes reported."""
     known = transaction.path(path)
     if known is not None:
         seen, more = PathNote.from_text(known), PathNote.from_text(text)
@@ -147,10 +151,10 @@ class _Ledger:
         self._before = text
         self.state = State(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
         self._begun = self.state.paths
-        """What a batch brings was gathered before this was read."""
+        """Paths at the start of the transaction. The batch was gathered before."""
         self._decisions: list[Decision] = []
         self._said: list[Decision] = []
-        """Those that become lines of the history."""
+        """Decisions that become lines of the history."""
 
     def agree(self, path: str, seen: SeenOnPath) -> None:
         wanted = seen.fingerprints - self._transaction.known("d", seen.fingerprints)
@@ -166,15 +170,16 @@ class _Ledger:
         attempt, path_attempt = self.state.attempt, self._path(path).attempt
         is_counted = self.state.mode.level > 0
         self._step(Agreed(path, len(for_node), compared, len(for_path)))
-        # What made the node begin afresh (it cannot) would have begun new sets as well. Of a path that is not kept
-        # (there are too many) nothing was counted, and its inputs are not kept either.
+        # A restart of the evidence here would also have started new sets. A path beyond the maximum is not counted, and
+        # its
+        # inputs are not stored.
         is_kept = path in self.state.paths
         if is_counted and is_kept and (attempt, path_attempt) == (self.state.attempt, self._path(path).attempt):
             self._transaction.add(node_scope, for_node)
             self._transaction.add(path_scope, for_path)
 
     def generate(self, path: str, fingerprints: frozenset[int]) -> None:
-        """Generated inputs that traffic did not bring, nor anybody before."""
+        """Count generated inputs that neither traffic nor an earlier generation brought."""
         if self._is_afresh(path, None):
             return
         scope = self._path_scope("g", path)
@@ -188,7 +193,7 @@ class _Ledger:
                 self._transaction.add(scope, new)
 
     def happen_all(self, happened: Sequence[Happened]) -> None:
-        """In order. Times of runs are most of it, and are taken together as far as they decide nothing."""
+        """Apply events in order. Times of runs are the bulk, and are applied together while they decide nothing."""
         place = 0
         while place < len(happened):
             times: list[Timed] = []
@@ -213,7 +218,7 @@ class _Ledger:
         self._step(event)
 
     def finish(self) -> Applied:
-        """Writes what became of the node, where anything did."""
+        """Write the state where it changed, and the lines of the history."""
         text = codec.state_text(self.state)
         if text != self._before:
             self._transaction.put_state(text)
@@ -245,7 +250,7 @@ class _Ledger:
         self._transaction.put_divergence(seen.fingerprint, seen.to_text())
 
     def _taken_back(self, event: Diverged, input_: int | None) -> Diverged:
-        """An input that diverged is no agreement any more, and never will be."""
+        """Remove a diverged input from the agreements for good, and mark the event accordingly."""
         if input_ is None:
             return event
         mixed = mix(event.path, input_)
@@ -257,8 +262,10 @@ class _Ledger:
         return replace(event, was_clean=was_clean)
 
     def _close(self, event: Close) -> bool:
-        """Closes what is kept of a divergence; True where that is all there is to do: a fault of the engine latches the
-        node, and is not among what is open."""
+        """Close the stored divergence. Returns True where nothing else is left to do.
+
+        A fault latches the node and is not among the open divergences.
+        """
         text = self._transaction.divergence(event.fingerprint)
         if text is None:
             return False
@@ -275,14 +282,16 @@ class _Ledger:
         return False
 
     def _within(self, scope: str, fingerprints: set[int]) -> set[int]:
-        """As many as the set still takes: a full one counts no more."""
+        """Return as many fingerprints as the set has room for."""
         room = max(0, MAX_FINGERPRINTS - self._transaction.size(scope)) if fingerprints else 0
         return fingerprints if len(fingerprints) <= room else set(sorted(fingerprints)[:room])
 
     def _is_afresh(self, path: str, attempt: int | None) -> bool:
-        """Whether the path has lost its evidence since these were gathered: in this very batch, or before the process
-        knew of it. What agreed beside a divergence does not outweigh it: a path that is wrong for one input in ten
-        agrees on the other nine, in every batch."""
+        """Return True where the path restarted its evidence after these inputs were gathered.
+
+        This may have happened in the same batch, or before the process knew. Agreements beside a divergence do not
+        outweigh it: a path that is wrong for one input in ten agrees on the other nine, in every batch.
+        """
         begun = self._begun.get(path, _NEW).attempt
         return (begun if attempt is None else min(begun, attempt)) < self._path(path).attempt
 
@@ -297,7 +306,7 @@ class _Ledger:
 
 
 def mix(path: str, fingerprint: int) -> int:
-    """A fingerprint with its path in it: two paths that read the same are two pieces of evidence."""
+    """Return a fingerprint that includes the path: equal inputs on two paths are two pieces of evidence."""
     text = f"{path}:{fingerprint:x}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"vesper.path.mix1").digest(), "big")
 
@@ -307,7 +316,7 @@ def mix(path: str, fingerprint: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """Somebody stopped the direct engine for every node that shares the store."""
+    """The kill switch of all nodes that share the store."""
 
     who: str
     why: str
@@ -315,12 +324,12 @@ class Killed:
 
 
 def kill_all(store: Store, who: str, why: str, now_us: int) -> None:
-    """Every node runs on Python alone, from the moment at which each process next looks; nothing else changes."""
+    """Turn the kill switch on: every node runs on Python alone once its process polls. Modes stay."""
     _put_killed(store, Killed(who, why, now_us), {"kind": "killed_all", "who": who, "why": why}, now_us)
 
 
 def resume_all(store: Store, who: str, why: str, now_us: int) -> None:
-    """Every node is again in the mode that it had."""
+    """Turn the kill switch off: every node returns to its mode."""
     _put_killed(store, None, {"kind": "resumed_all", "who": who, "why": why}, now_us)
 
 
@@ -334,7 +343,7 @@ def killed(store: Store) -> Killed | None:
 
 
 def _put_killed(store: Store, switch: Killed | None, record: dict[str, Any], now_us: int) -> None:
-    """The switch, and a line in the history of the whole store that says who turned it."""
+    """Write the switch, and a line with its author into the history of the whole store."""
     text = json.dumps({"killed": None if switch is None else asdict(switch)}, sort_keys=True)
 
     def work(transaction: Transaction) -> None:
@@ -352,12 +361,12 @@ def _chained(count: int, previous: str, key: NodeKey, decision: Decision, now_us
 
 
 def record_of(decision: Decision) -> dict[str, Any]:
-    """A decision as the history has it."""
+    """Return a decision as the history stores it."""
     return {"kind": _kind(decision), **_record(decision)}
 
 
 def _line(count: int, previous: str, key: NodeKey, record: dict[str, Any], now_us: int) -> Line:
-    """The line after so many, of which the last has this hash."""
+    """Return the line that follows `count` lines, the last of which has the hash `previous`."""
     record = {"node": key.node, "epoch": key.epoch, "at_us": now_us, **record}
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return Line(count + 1, text, line_hash(count + 1, previous, text))
@@ -368,7 +377,7 @@ def line_hash(number: int, previous: str, text: str) -> str:
 
 
 def verify_history(lines: Iterable[Line]) -> str | None:
-    """What is wrong with a history; None where every line follows from the one before."""
+    """Return the first defect of a history; None where every line follows from the one before."""
     previous = ""
     for number, line in enumerate(lines, start=1):
         if line.number != number:

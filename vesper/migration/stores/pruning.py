@@ -1,8 +1,8 @@
-"""Old definitions of nodes: what they leave in the store, and when that goes.
+"""Deletion of evidence that belongs to old definitions of nodes.
 
-Every change of a node begins a new epoch, and the evidence of the old one is of no use but to go back to it, or to run
-what was kept of it again. So the two epochs of a node that were written last keep everything, and so does one that was
-written within the time that `retention` says. Of any other the evidence goes; history and divergences stay.
+Every change of a node begins a new epoch. The evidence of an old one serves only a return to it, and the repetition of
+its kept executions. So the two epochs written last keep everything, and so does every epoch written within `retention`.
+All others lose their evidence; history and divergences stay.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from vesper.migration.stores.store import NodeKey, Store, keys_of
 from vesper.migration.stores.traffic import SAMPLES
 
 KEPT = 2
-"""Epochs of each node that stay, however old: the one in use, and the one before, whose executions are run again."""
+"""Number of epochs per node that always stay: the one in use, and the one before, whose executions are repeated."""
 DAY_US = 86_400 * 10**6
 
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """An epoch whose evidence goes."""
+    """An epoch whose evidence is deleted."""
 
     key: NodeKey
     written_us: int
     state: State
-    """As it was before."""
+    """State before the deletion."""
 
 
 def old_epochs(store: Store, settings: Settings, before_us: int, node: str | None = None) -> list[Old]:
-    """Epochs, of one node or of all, that were last written before then and still have evidence. One that cannot be
-    read, or of which nobody knows when it was written, is left alone."""
+    """Return epochs with evidence that were last written before `before_us`, of one node or of all.
+
+    An unreadable epoch, or one with an unknown time of writing, is left alone.
+    """
     by_node: dict[str, list[NodeOverview]] = {}
     for key in keys_of(store):
         if node in (None, key.node):
@@ -50,7 +52,7 @@ def old_epochs(store: Store, settings: Settings, before_us: int, node: str | Non
 
 
 def _has_any(store: Store, key: NodeKey, state: State) -> bool:
-    """A node that was ever written has samples, until they go with the rest."""
+    """Return True where the epoch has evidence. Every written node has samples until they are deleted."""
     return bool(state.compared) or store.document(key, SAMPLES) is not None
 
 
@@ -63,8 +65,10 @@ def prune(
     node: str | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Sequence[Old]:
-    """Takes out what is older. One transaction for each epoch, so that nobody waits for all of them; one that somebody
-    began to use meanwhile stays."""
+    """Delete the evidence of old epochs, and return them.
+
+    Each epoch is one transaction, so that no process waits long. An epoch that came into use meanwhile stays.
+    """
     gone = []
     for each in old_epochs(store, settings, now_us - retention_us, node):
         if is_stopped():

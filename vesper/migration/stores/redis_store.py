@@ -1,15 +1,14 @@
 """Migration state in Redis.
 
-A transaction reads as it goes and keeps what it writes to itself. At its end all of it is sent as one `MULTI … EXEC`,
-under a `WATCH` of the node's `turn`, which every transaction on the node raises: where another one was faster, Redis
-does nothing, and the work is done again. Where the answer to `EXEC` does not come, nobody knows whether it was done;
-the same batch, sent again, then finds its number.
+A transaction reads immediately and buffers its writes. At its end one `MULTI … EXEC` sends them, under a `WATCH` of the
+node's `turn`, which every transaction on the node increments: if another one committed first, Redis changes nothing,
+and the work is repeated. If the reply to `EXEC` is lost, the result is unknown; the same batch, sent again, then finds
+its number.
 
-Who was too slow once reserves the node for a moment, and those who come later wait: of many processes at one node none
-is too slow for ever. That is a courtesy; what is right is seen to by `WATCH`.
+A transaction that lost once reserves the node for a moment, and later ones wait, so that none starves. The reservation
+is only for fairness; `WATCH` alone ensures correctness.
 
-All keys have one hash tag. Redis Cluster is not supported; on a cluster of one they would be in one place. A set takes
-60 to 90 bytes of memory for each fingerprint.
+All keys have one hash tag. Redis Cluster is not supported. A set takes 60 to 90 bytes of memory per fingerprint.
 """
 
 from __future__ import annotations
@@ -48,24 +47,24 @@ from vesper.migration.stores.store_rules import (
 T = TypeVar("T")
 FORMAT = 1
 WAIT_SECONDS = 2.0
-"""How long Redis may take to answer, and how long a transaction tries again because others were faster."""
+"""Timeout in seconds of a reply, and of the repetitions of a transaction that lost to others."""
 CHUNK = 10_000
 _PAUSE_SECONDS = 0.005
 _RESERVED_MS = 500
 _MANY = 1 << 20
-"""More divergences than a transaction can write."""
+"""More than the number of divergences that a transaction can write."""
 _FORMAT_KEY, _VERSIONS_KEY, _SECRET_KEY = f"{PREFIX}format", f"{PREFIX}versions", f"{PREFIX}secret"
 
 
 class _Here:
-    """What belongs to one process."""
+    """The client of one process."""
 
     __slots__ = ("client", "pid")
 
     def __init__(self, client: Any) -> None:
         self.pid = os.getpid()
         self.client = client
-        """Of any type: by the driver's own every answer may be text, and here all are bytes."""
+        """Untyped: by the driver's types a reply may be text, and here all replies are bytes."""
 
 
 _INHERITED: list[_Here] = []
@@ -83,14 +82,14 @@ class RedisMigrationStore:
             raise StoreError(
                 "migration state in Redis needs a package that is missing: pip install 'vesper[redis]'"
             ) from None
-        # Nothing is sent again by the driver: an EXEC that was perhaps done must be seen by us.
+        # The driver must not retry: an EXEC with an unknown result has to reach our own code.
         times = {"socket_timeout": WAIT_SECONDS, "socket_connect_timeout": WAIT_SECONDS}
         self._make: Callable[[], Any] = lambda: Redis.from_url(url, retry=Retry(NoBackoff(), 0), **times)
         try:
             self._here = _Here(self._make())
             pool = self._here.client.connection_pool
-            pool.connection_class(**pool.connection_kwargs)  # finds options of the address that there are not
-        except (TypeError, ValueError):  # without its message: that may repeat the address, and so a password
+            pool.connection_class(**pool.connection_kwargs)  # rejects unknown options in the address
+        except (TypeError, ValueError):  # without the driver's message, which may contain the password
             raise StoreError(
                 "this is no address of Redis: `redis://HOST:PORT/NUMBER`, `rediss://…` or `unix://…`, with options "
                 "that there are, is expected"
@@ -107,7 +106,10 @@ class RedisMigrationStore:
 
     @property
     def _client(self) -> Any:
-        """The client of this process. A fork copies locks that other threads hold: the child makes its own client."""
+        """The client of this process.
+
+        A child makes its own after a fork, which copies locks that other threads hold.
+        """
         here = self._here
         if here.pid != os.getpid():
             _INHERITED.append(here)  # the sockets are the parent's
@@ -133,7 +135,7 @@ class RedisMigrationStore:
                         change.commit(has_reserved)
                     except WatchError as error:
                         if error.__context__ is not None:
-                            raise  # the connection broke: whether it was done is not known
+                            raise  # the connection broke: the result is unknown
                         has_reserved = has_reserved or self._reserve(keys)
                     else:
                         return done
@@ -145,7 +147,7 @@ class RedisMigrationStore:
                 time.sleep(random.uniform(0, _PAUSE_SECONDS))
 
     def _reserve(self, keys: Keys) -> bool:
-        """Whether nobody else has. It ends by itself where the process does not come to its end."""
+        """Reserve the node unless it is reserved. The reservation expires by itself."""
         return bool(self._client.set(keys.reserved, 1, nx=True, px=_RESERVED_MS))
 
     def versions(self) -> Mapping[NodeKey, int]:
@@ -187,14 +189,17 @@ class RedisMigrationStore:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """What the driver reports, in the words of somebody who has to do something about it. Its texts may hold an
-        address with a password: of those only the kind is shown, of answers of Redis the text."""
+        """Translate errors of the driver into `StoreError` and `StoreAway`.
+
+        Messages of the driver may contain an address with a password, so that only their kind is shown; replies of
+        Redis are shown.
+        """
         from redis import exceptions
 
         try:
             yield
         except (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.WatchError) as error:
-            # The driver calls it a WatchError where the connection broke while a key was watched.
+            # The driver raises WatchError also where the connection broke while a key was watched.
             kind = type(error.__context__ or error).__name__
             raise StoreAway(f"{self._name}: Redis cannot be reached or does not answer ({kind})") from error
         except exceptions.RedisError as error:
@@ -203,7 +208,7 @@ class RedisMigrationStore:
     def _answered(self, error: Exception) -> StoreError:
         from redis import exceptions
 
-        # In front of this the driver repeats the command, and with it what was to be written.
+        # The driver prepends the command, which contains the data.
         said = " ".join(str(error).rpartition("caused error: ")[2].split())[:300]
         if isinstance(error, exceptions.ReadOnlyError):
             return StoreAway(f"{self._name}: this Redis only reads now: it is a replica; nothing was done ({said})")
@@ -219,7 +224,7 @@ class RedisMigrationStore:
 
 
 class _Set:
-    """A set as the transaction sees it: what Redis has, and what was written since."""
+    """A set as the transaction sees it: its size in Redis, and the buffered changes."""
 
     __slots__ = ("added", "is_dropped", "removed", "size")
 
@@ -326,7 +331,7 @@ class _Change:
         return None if found is None else turn_and_text(found, self._name)[1]
 
     def put_divergence(self, fingerprint: str, text: str) -> None:
-        self._put_divergences.pop(fingerprint, None)  # the newest comes last
+        self._put_divergences.pop(fingerprint, None)  # keeps the newest last
         self._put_divergences[fingerprint] = text
 
     def path(self, path: str) -> str | None:
@@ -353,8 +358,10 @@ class _Change:
         self._put_paths.clear()
 
     def commit(self, has_reserved: bool) -> None:
-        """Sends all that was written. Raises `WatchError` where another transaction came first: nothing was done, or
-        what was only read is of two times."""
+        """Send all buffered writes. Raises `WatchError` where another transaction committed first.
+
+        Then nothing was written, or, without writes, the reads are not from one moment.
+        """
         commands = [*self._commands()]
         if not commands:
             turn = self._redis.get(self._keys.turn)
@@ -393,7 +400,10 @@ class _Change:
             yield "HSET", keys.documents, name, text
 
     def _processes(self) -> Iterator[tuple[Any, ...]]:
-        """Whenever a process is new, those that are long gone go. By the clock of Redis, which all share."""
+        """Yield the commands that store batch numbers, and that delete those of long-ended processes.
+
+        Times are from the clock of Redis, which all processes share.
+        """
         seconds, rest = self._redis.time()
         now_us = seconds * 10**6 + rest
         for process, number in self._put_applied.items():

@@ -1,6 +1,6 @@
-"""What stands in Redis for the store of migration state: names of keys, and what is read from them.
+"""Keys and values of the migration store in Redis.
 
-Whoever can write to Redis can write anything there: what is of another form is an error.
+Other programs may write to the same Redis: a value of another form is an error.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from urllib.parse import quote, unquote
 from vesper.migration.stores.store import Line, NodeKey, StoreError
 
 PREFIX = "{vesper:migration}:"
-"""One hash tag for all keys. Redis Cluster is not supported; where it is one, all of them are in one place."""
+"""Prefix with one hash tag for all keys. Redis Cluster is not supported."""
 
 
 class Keys:
-    """The names of what belongs to a node."""
+    """Names of the keys of one node."""
 
     __slots__ = (
         "divergences", "documents", "field", "history", "paths", "processes", "reserved", "scopes", "sets", "state",
@@ -84,7 +84,10 @@ def line_of(found: bytes, name: str) -> Line:
 
 
 def warnings_of(client: Any) -> Iterator[str]:
-    """What this Redis may lose. A server that does not say how it is configured (many hosted ones) says so."""
+    """Yield the ways in which this Redis may lose data.
+
+    A server that hides its configuration, as many hosted ones do, yields a warning about that.
+    """
     from redis.exceptions import ResponseError
 
     try:

@@ -1,4 +1,4 @@
-"""Migration state in SQL: what the stores in SQLite and in PostgreSQL do alike. SQL is written once, with `?`."""
+"""The part that the SQLite and PostgreSQL stores share. Statements use `?` for parameters."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from vesper.storage.transaction import Transaction as SqlTransaction
 
 T = TypeVar("T")
 CHUNK = 10_000
-"""So many fingerprints go to the database at once."""
+"""Fingerprints per statement."""
 _SWEPT = 5_000
-"""So many members of sets that were dropped are deleted in a transaction."""
+"""Members of dropped sets that one transaction deletes."""
 _HALF, _SPACE = 2**63, 2**64
 
 _NODE = (
@@ -55,13 +55,13 @@ _OF_NODE = "(SELECT id FROM vesper_control_nodes WHERE node = ? AND epoch = ?)"
 
 
 class Place(Protocol):
-    """Where the tables stand. It reports what is wrong as a `StoreError` or `StoreAway`."""
+    """The database that holds the tables. It raises `StoreError` and `StoreAway`."""
 
     @property
     def name(self) -> str: ...
     def writing(self) -> AbstractContextManager[SqlTransaction]: ...
     def looking(self) -> AbstractContextManager[SqlTransaction]:
-        """For one statement."""
+        """Open a transaction for one read statement."""
         ...
 
     def warnings(self) -> Sequence[str]: ...
@@ -69,13 +69,13 @@ class Place(Protocol):
 
 
 class SqlMigrationStore:
-    """See `store.Store`."""
+    """The store in a SQL database: see `store.Store`."""
 
     def __init__(self, place: Place, dialect: Dialect, array: Callable[[list[int]], object]) -> None:
         self._place = place
         self._dialect = dialect
         self._array = array
-        """How the driver takes many whole numbers in one parameter."""
+        """Conversion of integers into one parameter of the driver."""
 
     @property
     def name(self) -> str:
@@ -93,7 +93,7 @@ class SqlMigrationStore:
             return done
 
     def _locked(self, transaction: SqlTransaction, key: NodeKey) -> tuple[int, str | None]:
-        """The row of a node, which nobody else can have until the transaction ends."""
+        """Lock the row of a node until the transaction ends; return its id and state."""
         select, values = _NODE + transaction.locking, (key.node, key.epoch)
         found = transaction.rows(select, values)
         if not found:
@@ -141,7 +141,7 @@ class SqlMigrationStore:
             with Ending(self._place.writing()) as writing, writing as transaction:
                 insert = "INSERT INTO vesper_control_secret (one, secret) VALUES (1, ?) ON CONFLICT (one) DO NOTHING"
                 transaction.run(insert, (secrets.token_bytes(SECRET_BYTES),))
-            found = self._rows(select)  # of two that were first, both read the one that stayed
+            found = self._rows(select)  # of two concurrent inserts, both processes read the one that won
         return checked_secret(found[0][0], self.name)
 
     def close(self) -> None:
@@ -158,9 +158,9 @@ class SqlMigrationStore:
         return self._dialect.numbers
 
     def chunks(self, fingerprints: Iterable[int]) -> Iterator[object]:
-        """As parameters. SQL's integers are signed."""
+        """Yield the fingerprints in chunks, each as one parameter. SQL integers are signed."""
         left = iter(fingerprints)
-        while chunk := sorted(map(_signed, islice(left, CHUNK))):  # neighbours are written together
+        while chunk := sorted(map(_signed, islice(left, CHUNK))):  # sorted: neighbouring rows are written together
             yield self._array(chunk)
 
     def integer(self, cell: object) -> int:
@@ -189,7 +189,7 @@ class _Change:
         self._node = node
         self._state = state
         self._sets: dict[str, tuple[int, int] | None] = {}
-        """The id and the size of sets that were looked for."""
+        """Ids and sizes of sets that were read; None for a set that does not exist."""
         self._head: tuple[int, str] | None = None
         self._is_changed = False
 
@@ -207,7 +207,7 @@ class _Change:
     def put_applied(self, process: str, number: int) -> None:
         now_us = self._sql.now_us()
         if self.applied(process) == 0:
-            # Whenever a process is new, those that are long gone go.
+            # A new process also deletes the rows of long-ended ones.
             old = now_us - FORGOTTEN_US
             self._run("DELETE FROM vesper_control_batches WHERE node = ? AND at_us < ?", self._node, old)
         self._run(_PUT_APPLIED, self._node, process, number, now_us)
@@ -288,7 +288,7 @@ class _Change:
         self._run("DELETE FROM vesper_control_paths WHERE node = ?", self._node)
 
     def sweep(self) -> None:
-        """Deletes some of what was dropped, where anything is written anyway."""
+        """Delete some members of dropped sets, if the transaction writes anything."""
         if not self._is_changed:
             return
         dropped = self._sql.rows(
@@ -325,7 +325,7 @@ class _Change:
         self._sets[scope] = (owner, size)
 
     def _one(self, sql: str, *values: object) -> tuple[object, ...] | None:
-        """The first row, of this node."""
+        """Return the first row of this node."""
         found = self._sql.rows(sql, (self._node, *values))
         return found[0] if found else None
 
