@@ -170,9 +170,8 @@ class _Ledger:
         attempt, path_attempt = self.state.attempt, self._path(path).attempt
         is_counted = self.state.mode.level > 0
         self._step(Agreed(path, len(for_node), compared, len(for_path)))
-        # A restart of the evidence here would also have started new sets. A path beyond the maximum is not counted, and
-        # its
-        # inputs are not stored.
+        # A restart of the evidence here would also have started new sets. A path beyond the maximum is not counted,
+        # and its inputs are not stored.
         is_kept = path in self.state.paths
         if is_counted and is_kept and (attempt, path_attempt) == (self.state.attempt, self._path(path).attempt):
             self._transaction.add(node_scope, for_node)

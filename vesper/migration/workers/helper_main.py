@@ -1,8 +1,7 @@
-"""The process for what callers must not wait for: `python -m vesper.migration.workers.helper_main`, at the lowest
-priority.
+"""The helper process: `python -m vesper.migration.workers.helper_main`, at the lowest priority.
 
-`helper` starts it. Before the direct engine is asked it says so: where the process dies after that, it is the engine
-that killed it.
+`helper` starts it. It sends a notice before it runs the direct engine: if the process dies after that, the engine is at
+fault.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from vesper.migration.workers.wire_values import MAX_PROGRAMS
 
 
 class HelpingWorker:
-    """Answers the questions of one `helper.Helper`."""
+    """The server side of one `helper.Helper`."""
 
     def __init__(self) -> None:
         self._pairs: dict[str, Pair] = {}
@@ -37,7 +36,7 @@ class HelpingWorker:
             return self._answer(question, lambda: say({"on": "direct"}))
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, who asked is told
+        except Exception as error:  # noqa: BLE001  # any error is reported to the parent
             return {"raised": f"{type(error).__name__}: {error}"[:2000]}
 
     def _answer(self, question: Mapping[str, Any], before_direct: Callable[[], None]) -> object:

@@ -1,8 +1,7 @@
-"""An execution that was written down, once more on both engines, traced: what they went through is compared, and not
-only what they came to.
+"""Repetition of a recorded execution on both engines with marks, to compare intermediate values as well.
 
-Nothing is performed: a request is answered from the records, and one that they do not answer ends it. This takes many
-times as long as following (`follower`), so that it is for a process that nobody waits for.
+Nothing is performed: the records complete requests, and a request without a record ends the execution. This takes many
+times as long as a shadow run, so that it belongs into the helper process.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from vesper.migration.shadow.shadow_run import was_stopped
 if TYPE_CHECKING:
 
     class BothWays(PathedProgram, Program, Protocol):
-        """What the direct engine gives: `DirectProgram`, or one that stands in for it."""
+        """The interface of the direct engine here: `DirectProgram`, or a substitute."""
 
 
 def _compiled_engine() -> DirectEngine:
-    """With machine code from the first run on, unless it is switched off: what is run once more should be what ran."""
+    """Return an engine that compiles before the first run, unless the JIT is off, to repeat what production ran."""
     found = tiering()
     return DirectEngine(found if found.jit == "off" else replace(found, jit="always"))
 
 
 class Pair:
-    """A node on both engines, and who judges them."""
+    """A node on both engines, with its comparator."""
 
     def __init__(self, compiled: Compiled, comparator: Comparator, direct: BothWays | None = None) -> None:
         self.compiled = compiled
@@ -49,20 +48,22 @@ class Pair:
         self.python: PythonProgram = PythonEngine().load(compiled)
         self.direct: BothWays = _compiled_engine().load(compiled) if direct is None else direct
         self.points: tuple[Point, ...] = self.direct.points()
-        from vesper.verify.differential.verifier import steps_by_expression  # loads the parser: only for who explains
+        from vesper.verify.differential.verifier import (
+            steps_by_expression,
+        )  # loads the parser: needed for explanations only
 
         self.steps: Mapping[int, str] = steps_by_expression(compiled.node)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fed:
-    """How far an engine got with the records."""
+    """The progress of an engine on the records."""
 
     requests: tuple[Request, ...]
-    """The last one was not answered, where it did not get to an end."""
+    """Requests so far; the last one has no completion where the execution did not end."""
     done: Done | None
     is_all_asked: bool
-    """Everything that was recorded was asked for."""
+    """True where every recorded request was made."""
 
 
 def rerun(
@@ -73,14 +74,17 @@ def rerun(
     is_recorded: bool = True,
     before_direct: Callable[[], None] = lambda: None,
 ) -> Report | None:
-    """What came of it; None where the records say nothing: the leader was stopped, or both engines ask for something
-    else than was recorded. `is_recorded` where the records are of this very definition, whose outcome must come again.
-    `before_direct` is called before the direct engine is: if this process dies after it, it is that one's fault."""
+    """Return the report of the comparison; None where the records decide nothing.
+
+    That is the case where the leader was stopped, or both engines make requests other than the recorded ones.
+    `is_recorded` is True where the records are of this definition, whose outcome must then repeat. `before_direct` is
+    called before the direct engine runs: if the process dies after that, the engine is at fault.
+    """
     python = _fed(pair.python.start(transcript.inputs, transcript.now), transcript)
     before_direct()
     try:
         direct = _fed(pair.direct.start(transcript.inputs, transcript.now), transcript)
-    except Exception as error:  # noqa: BLE001  # whatever the engine raises is its fault
+    except Exception as error:  # noqa: BLE001  # any exception of the engine is its fault
         return Fault(f"it raised {type(error).__name__}", transcript)
     if direct.done is not None and isinstance(direct.done.outcome, EngineFault):
         return Fault("it is at fault", transcript)
@@ -94,7 +98,7 @@ def rerun(
     if was_stopped(transcript.outcome):
         return None
     if any(isinstance(each, LimitHit) for each in (transcript.outcome, python.done.outcome)):
-        return None  # the leader may have had more fuel than there is here, or less
+        return None  # the leader may have had another amount of fuel
     if is_recorded:
         verdict = pair.comparator.outcomes(transcript.outcome, python.done.outcome)
         if (found := judge.judged(verdict, python.done.outcome)) is not None:
@@ -104,15 +108,15 @@ def rerun(
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """The same in the form that serves callers."""
+    """The untraced execution of the direct engine, as in production."""
 
     end: Done | Broke | Request
-    """A request is one that was not recorded."""
+    """End of the execution; a `Request` is one that was not recorded."""
     points: bytes
     note: PathNote | None
     fingerprint: int | None
     left: Request | None = None
-    """The first that was recorded, and that it did not ask for."""
+    """First recorded request that was not made."""
 
 
 def _served(pair: Pair, transcript: Transcript, key: bytes) -> _Served:
@@ -136,7 +140,7 @@ def _served(pair: Pair, transcript: Transcript, key: bytes) -> _Served:
 
 
 def _fed(execution: Execution, transcript: Transcript) -> _Fed:
-    """Feeds an engine what was recorded, for as long as it asks for that."""
+    """Advance an execution while it makes the recorded requests."""
     recorded = {each.request.path: each for each in transcript.exchanges}
     asked: list[Request] = []
     step = execution.advance(())
@@ -151,8 +155,7 @@ def _fed(execution: Execution, transcript: Transcript) -> _Fed:
 
 
 def is_asked_again(recorded: Request, request: Request) -> bool:
-    """True where a request is the one that was recorded. A text does not keep the order of fields, so that is not
-    compared."""
+    """Return True where a request equals the recorded one. The order of fields is ignored, as JSON loses it."""
     fixed_parts = (recorded.path, recorded.effect, recorded.effect_class, recorded.key)
     if fixed_parts != (request.path, request.effect, request.effect_class, request.key):
         return False
@@ -177,7 +180,7 @@ class _Judge:
         verdict = self._pair.comparator.outcomes(python.outcome, direct.outcome)
         found = self.judged(verdict, direct.outcome)
         if found is not None or verdict == Same(is_within_tolerance=True):
-            return found  # who allows the outputs to differ allows what they are made of to
+            return found  # a tolerance on outputs extends to the values that they are computed from
         at = first_difference(python.marks, direct.marks)
         if at is None:
             return None
@@ -196,7 +199,7 @@ class _Judge:
                 return self._differs(verdict, outcome)
 
     def path(self, python: Done) -> Report:
-        """What the form that serves callers did, and which way it went."""
+        """Return the verdict on the untraced execution: its requests, outcome and branch results."""
         match self._served.end:
             case Broke(what, is_fault=is_fault):
                 return Fault(what, self._transcript) if is_fault else Lost(what)
@@ -208,7 +211,7 @@ class _Judge:
     def _asked_otherwise(self, request: Request) -> Report:
         recorded = {each.request.path: each.request for each in self._transcript.exchanges}
         verdict = self._pair.comparator.requests(recorded.get(request.path), request)
-        if not isinstance(verdict, Difference):  # the one that was recorded, a second time
+        if not isinstance(verdict, Difference):  # a second request at the same path
             verdict = self._pair.comparator.requests(None, request)
         assert isinstance(verdict, Difference)
         return self._differs(verdict, None)
@@ -239,6 +242,6 @@ class _Judge:
 
 
 def _went(ours: Conditions, theirs: Conditions) -> str:
-    """The first condition that only one of the two had, as it was."""
+    """Return a text about the first condition that only `ours` has."""
     only = sorted(ours - theirs)
     return f"condition {only[0][0]} was {str(only[0][1]).lower()}" if only else "did not get there"
