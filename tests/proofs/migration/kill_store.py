@@ -50,7 +50,7 @@ KILLS = 500
 CONTROL = 200
 """The most kills of the control; it ends with the first that is found out, which is one of the first few."""
 SEED = 20_261_115
-ROUND = 25
+ROUND_SIZE = 25
 KINDS = ("sqlite", "redis", "postgres")
 BUSY = 300
 """More steps than a process gets to before it is killed."""
@@ -91,7 +91,7 @@ def tell(store: Store, told: Batch | Event, life: int, number: int) -> Applied:
     at_us = NOW + life * 10**6 + number
     if isinstance(told, Batch):
         return ledger.apply(store, KEY, told, SETTINGS, at_us)
-    return ledger.tell(store, KEY, told, SETTINGS, at_us)
+    return ledger.apply_event(store, KEY, told, SETTINGS, at_us)
 
 
 # -- in the process that is killed ----------------------------------------------------------------
@@ -379,7 +379,7 @@ def main() -> int:
     arguments.add_argument("--folder", type=Path, default=STATE / NAME, help="on the disk that is to be durable")
     given = arguments.parse_args()
     is_whole = given.kills >= KILLS
-    each = ROUND if is_whole else max(1, given.kills // len(KINDS))
+    each = ROUND_SIZE if is_whole else max(1, given.kills // len(KINDS))
     rounds = -(-given.kills // each)
     kept_at = STATE / f"{NAME}.json"
     begun = read_json(kept_at) if is_whole else None

@@ -160,7 +160,7 @@ class Service:
         compiled, bag = compile_file(NODE)
         assert compiled is not None, bag.sorted()
         self.compiled = compiled
-        self.workers = Workers(3, 0.5, most_deaths=10**6, module="tests.proofs.service.worker")
+        self.workers = Workers(3, 0.5, max_deaths=10**6, module="tests.proofs.service.worker")
         if is_isolated:
             self.workers.start()
             assert self.workers.wait_until_up(60)
@@ -301,9 +301,9 @@ class Service:
         now = time.time_ns() // 1000
         for each in divergences_of(self.routes, self.program):
             if each.status == "open":
-                ledger.tell(store, key, Close(each.fingerprint, _OPERATOR, "planted"), Settings(), now)
+                ledger.apply_event(store, key, Close(each.fingerprint, _OPERATOR, "planted"), Settings(), now)
         if state_of(self.routes, self.program).latches:
-            ledger.tell(store, key, Resume(_OPERATOR, "planted"), Settings(), now)
+            ledger.apply_event(store, key, Resume(_OPERATOR, "planted"), Settings(), now)
         self.into(mode, is_proven=False)
 
     def charges(self) -> Counter[str]:

@@ -42,7 +42,7 @@ from vesper.cli.migrate.open_store import (
 from vesper.cli.number_ranges import FiniteRange
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.control.state import Close, Refused, State
+from vesper.migration.control.state import Close, NodeState, Refused
 from vesper.migration.stores import ledger
 from vesper.migration.stores.overview import newest, read_node
 from vesper.migration.stores.store import NodeKey, Store, Transaction, keys_of
@@ -450,16 +450,16 @@ def _open_of(opened: Opened, node: str, epoch: str | None) -> list[_Found]:
     return found
 
 
-def _closed(opened: Opened, found: _Found, who: str, why: str) -> State:
+def _closed(opened: Opened, found: _Found, who: str, why: str) -> NodeState:
     closing = Close(found.divergence.fingerprint, who, why)
-    applied = ledger.tell(opened.store, found.key, closing, opened.rules, now_us())
+    applied = ledger.apply_event(opened.store, found.key, closing, opened.rules, now_us())
     refused = next((each for each in applied.decisions if isinstance(each, Refused)), None)
     if refused is not None:
         raise click.ClickException(printable(refused.why))
     return applied.state
 
 
-def _closed_json(found: _Found, state: State, who: str, why: str) -> dict[str, object]:
+def _closed_json(found: _Found, state: NodeState, who: str, why: str) -> dict[str, object]:
     return {
         "fingerprint": found.divergence.fingerprint,
         "node": found.key.node,

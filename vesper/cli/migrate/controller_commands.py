@@ -40,6 +40,7 @@ from vesper.migration.control.state import (
     Event,
     Kill,
     Latched,
+    NodeState,
     Pin,
     PinEnded,
     PinSet,
@@ -48,7 +49,6 @@ from vesper.migration.control.state import (
     Refused,
     Released,
     Resume,
-    State,
     Unpin,
 )
 from vesper.migration.router.alerts import Alerts
@@ -271,7 +271,7 @@ def resume_command(
     _check_one(node, is_all, epoch)
     with the_store(config, dsn) as opened:
         if node is None:
-            if ledger.killed(opened.store) is None:
+            if ledger.read_kill_switch(opened.store) is None:
                 raise click.ClickException("nobody stopped all nodes: there is nothing to resume")
             ledger.resume_all(opened.store, who, why, now_us())
             _say_all(style, "resumed", "every node is again in the mode that it had; `vesper status` shows them")
@@ -293,7 +293,7 @@ def _still_pinned(key: NodeKey, pin: Pin) -> str:
 
 def _kill_all(opened: Opened, who: str, why: str, style: str) -> None:
     try:
-        before = ledger.killed(opened.store)
+        before = ledger.read_kill_switch(opened.store)
     except BadState:
         before = None  # whatever the switch says, it is on from now on
     if before is None:
@@ -340,7 +340,7 @@ def _tell_each(opened: Opened, keys: list[NodeKey], event: Event, style: str) ->
     for key in keys:
         where = printable(key.node) + (f" ({short_epoch(key.epoch)})" if len(keys) > 1 else "")
         try:
-            applied = _unless_over(ledger.tell(opened.store, key, event, opened.rules, now_us()))
+            applied = _unless_over(ledger.apply_event(opened.store, key, event, opened.rules, now_us()))
         except BadState as problem:
             problems.append(f"{where}: its state cannot be read, so that Python runs alone there: {problem}")
             shown.append(_json(key, None, str(problem)))
@@ -411,7 +411,7 @@ def _said(decisions: tuple[Decision, ...]) -> list[str]:
     return found
 
 
-def _unchanged(state: State) -> str:
+def _unchanged(state: NodeState) -> str:
     """Nothing was decided: what was asked for held before."""
     held = ", ".join(
         f"{latch.reason.value} by {printable(latch.who)} at {time_text(latch.at_us)}" for latch in state.latches

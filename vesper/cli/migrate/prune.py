@@ -10,7 +10,7 @@ from vesper.cli.journal.open_journal import by_option, seconds_of, style_option,
 from vesper.cli.journal.text import document, number, time_text, took_text
 from vesper.cli.migrate.open_store import now_us, short_epoch, store_options, the_keys, the_store, why_option
 from vesper.migration.control.state import Forget
-from vesper.migration.stores.pruning import DAY_US, KEPT, Old, old_epochs, prune
+from vesper.migration.stores.pruning import DAY_US, KEPT_EPOCHS, OldEpoch, old_epochs, prune
 from vesper.values.model import printable
 
 _MOST_DAYS = 3660
@@ -74,17 +74,17 @@ def prune_command(
     what = "would go" if dry_run else "gone"
     days, left = divmod(kept_us, DAY_US)
     age = took_text(kept_us) if left else number(days, "day")
-    stay = f"not used for {age}, the {KEPT} newest of each node aside"
+    stay = f"not used for {age}, the {KEPT_EPOCHS} newest of each node aside"
     click.echo(f"the evidence of {number(len(found), 'old definition')} {what}: those {stay}")
 
 
-def _text(old: Old) -> str:
+def _text(old: OldEpoch) -> str:
     name = f"{printable(old.key.node)}, epoch {short_epoch(old.key.epoch)}"
     runs = number(old.state.clean, "distinct run")
     return f"{name}: {runs} on {number(len(old.state.paths), 'path')}, last used {time_text(old.written_us)}"
 
 
-def _json(old: Old) -> dict[str, object]:
+def _json(old: OldEpoch) -> dict[str, object]:
     return {
         "node": old.key.node,
         "epoch": old.key.epoch,

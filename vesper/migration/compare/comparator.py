@@ -58,7 +58,7 @@ class Incomparable:
 Verdict: TypeAlias = Same | Difference | Incomparable
 
 _SAME = Same()
-_CLOSE = Same(is_within_tolerance=True)
+_WITHIN_TOLERANCE = Same(is_within_tolerance=True)
 
 
 class Comparator:
@@ -98,8 +98,8 @@ class Comparator:
         if same_outcome(leader, follower):
             return _SAME
         if isinstance(leader, Returned) and isinstance(follower, Returned):
-            return self._returned(leader, follower)
-        where = self._where(leader, follower)
+            return self._compare_returned(leader, follower)
+        where = self._location(leader, follower)
         return _SAME if where is None else self._difference("outcome", where, leader, follower)
 
     def requests(self, leader: Request | None, follower: Request | None) -> Verdict:
@@ -111,7 +111,7 @@ class Comparator:
             return Difference("request", asked.path, asking(leader), asking(follower), asked.effect_class != "read")
         if leader is follower or same_requests((leader,), (follower,)):
             return _SAME
-        where = _asked_where(leader, follower)
+        where = _request_location(leader, follower)
         if where is None:
             return _SAME
         is_effect = not leader.effect_class == follower.effect_class == "read"
@@ -121,24 +121,24 @@ class Comparator:
         today = self._today()
         return {name: each for name, each in self._allowances.items() if today <= each.tolerance.until}
 
-    def _returned(self, leader: Returned, follower: Returned) -> Verdict:
+    def _compare_returned(self, leader: Returned, follower: Returned) -> Verdict:
         """Compare field by field; report the first that differs by more than its tolerance."""
         allowances = self._in_force() if self._allowances else {}
         types = {each.name: each.type for each in self._node.outputs}
         verdict = _SAME
-        for place in _parts(types, leader.value, follower.value, "outputs"):
-            allowed = allowances.get(folded(place.where).removeprefix("outputs."))
+        for place in _differing_fields(types, leader.value, follower.value, "outputs"):
+            allowed = allowances.get(fold_rounds(place.where).removeprefix("outputs."))
             if allowed is None or not is_within(allowed, place.left, place.right):
                 return self._difference("outcome", place.where, leader, follower)
-            verdict = _CLOSE
+            verdict = _WITHIN_TOLERANCE
         return verdict
 
-    def _where(self, leader: Outcome, follower: Outcome) -> str | None:
+    def _location(self, leader: Outcome, follower: Outcome) -> str | None:
         """Return the location where two outcomes differ that did not both return; None where they do not."""
         match leader, follower:
             case DeclaredError(left), DeclaredError(right):
                 types = {each.name: each.type for each in self._node.errors}
-                return next((each.where for each in _parts(types, left, right, "error")), None)
+                return next((each.where for each in _differing_fields(types, left, right, "error")), None)
             case ContractBroken(phase, index), ContractBroken() if (follower.phase, follower.index) == (phase, index):
                 name = _first_name(leader.values, follower.values)
                 return None if name is None else f"{phase} {index + 1}: {name}"
@@ -187,12 +187,12 @@ def asking(request: Request | None) -> str:
     return "asks for nothing" if request is None else f"asks for {request.path} ({request.effect})"
 
 
-def folded(where: str) -> str:
+def fold_rounds(where: str) -> str:
     """Return the location without loop rounds and item numbers: `outputs.lines[].total`."""
     return _ROUND.sub("[]", where)
 
 
-def _asked_where(leader: Request, follower: Request) -> str | None:
+def _request_location(leader: Request, follower: Request) -> str | None:
     if leader.path != follower.path:
         # Sorted, so that the divergence has the same identity whichever engine leads.
         return " or ".join(sorted((leader.path, follower.path)))
@@ -208,7 +208,8 @@ def _first_name(left: Mapping[str, object], right: Mapping[str, object]) -> str 
     """Return the first name whose values differ, or that only one of the two has."""
     names = (*left, *(name for name in right if name not in left))
     return next(
-        (each for each in names if each not in left or each not in right or not _alike(left[each], right[each])), None
+        (each for each in names if each not in left or each not in right or not _is_alike(left[each], right[each])),
+        None,
     )
 
 
@@ -216,53 +217,53 @@ def _first_name(left: Mapping[str, object], right: Mapping[str, object]) -> str 
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ValuePair:
     where: str
     left: object
     right: object
 
 
-def _parts(
+def _differing_fields(
     types: Mapping[str, Type], left: Mapping[str, object], right: Mapping[str, object], at: str
-) -> Iterator[_Place]:
+) -> Iterator[_ValuePair]:
     """Yield the locations where two records differ, in the declared order of fields."""
     if set(left) != set(types) or set(right) != set(types):
         # The engine returned undeclared fields, whose names may hold values: only declared names are reported.
         missing = next((name for name in types if (name in left) != (name in right)), None)
-        yield _Place(at if missing is None else f"{at}.{missing}", left, right)
+        yield _ValuePair(at if missing is None else f"{at}.{missing}", left, right)
         return
     for name, type_ in types.items():
-        yield from _places(type_, left[name], right[name], f"{at}.{name}")
+        yield from _differing_values(type_, left[name], right[name], f"{at}.{name}")
 
 
-def _places(type_: Type, left: object, right: object, at: str) -> Iterator[_Place]:
+def _differing_values(type_: Type, left: object, right: object, at: str) -> Iterator[_ValuePair]:
     """Yield the innermost locations where two values differ. Entries of a map are numbered: their keys are values."""
     if same(left, right):
         return
     match type_, left, right:
         case OptionalOf(inner), _, _ if left is not None and right is not None:
-            yield from _places(inner, left, right, at)
+            yield from _differing_values(inner, left, right, at)
         case ArrayOf(element), list(), list():
             for number, (one, other) in enumerate(zip(left, right, strict=False)):
-                yield from _places(element, one, other, f"{at}[{number}]")
+                yield from _differing_values(element, one, other, f"{at}[{number}]")
             if len(left) != len(right):
-                yield _Place(at, left, right)
+                yield _ValuePair(at, left, right)
         case MapOf(_, of), dict(), dict() if same(list(left), list(right)):
             for number, key in enumerate(left):
-                yield from _places(of, left[key], right[key], f"{at}[{number}]")
+                yield from _differing_values(of, left[key], right[key], f"{at}[{number}]")
         case Record(fields), dict(), dict():
-            yield from _parts(dict(fields), left, right, at)
-        case _ if type_ != JSON or not _alike(left, right):
-            yield _Place(at, left, right)
+            yield from _differing_fields(dict(fields), left, right, at)
+        case _ if type_ != JSON or not _is_alike(left, right):
+            yield _ValuePair(at, left, right)
 
 
-def _alike(left: object, right: object) -> bool:
+def _is_alike(left: object, right: object) -> bool:
     """Return `same` for values of unknown type: a dict may be a record, so the order of its keys is ignored."""
     if isinstance(left, dict) and isinstance(right, dict):
         names, others = ({(type(key), key) for key in each} for each in (left, right))
-        return names == others and all(_alike(value, right[key]) for key, value in left.items())
+        return names == others and all(_is_alike(value, right[key]) for key, value in left.items())
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(_alike(one, other) for one, other in zip(left, right, strict=True))
+        return len(left) == len(right) and all(_is_alike(one, other) for one, other in zip(left, right, strict=True))
     return same(left, right)
 
 
@@ -277,10 +278,10 @@ class Judge(Protocol):
 
 def odd_one_out(answers: Mapping[str, Outcome], comparator: Judge) -> str | None:
     """Return the name of the outcome that differs from at least two equal ones; None where there is none."""
-    return odd_of(answers, comparator.outcomes)
+    return odd_one_of(answers, comparator.outcomes)
 
 
-def odd_of(answers: Mapping[str, T], judge: Callable[[T, T], Verdict]) -> str | None:
+def odd_one_of(answers: Mapping[str, T], judge: Callable[[T, T], Verdict]) -> str | None:
     """Return the odd one of any values that a judge can compare. See `odd_one_out`."""
     if len(answers) < 3:
         return None

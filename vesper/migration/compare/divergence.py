@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 MAX_EXEMPLARS = 5
-_TEXT = 2000
+_MAX_CHARS = 2000
 _FORMAT = 1
 
 Kind = Literal["outcome", "value", "request", "path", "fault", "noise"]
@@ -75,7 +75,7 @@ class Divergence:
         found["engines"] = tuple(found["engines"])
         return Divergence(**found)
 
-    def and_again(self, other: Divergence) -> Divergence:
+    def merge(self, other: Divergence) -> Divergence:
         """Return the divergence with another occurrence merged in. A closed divergence becomes open again."""
         known = {each.execution for each in self.exemplars}
         more = tuple(each for each in other.exemplars if each.execution not in known)
@@ -102,5 +102,5 @@ def fingerprint_of(node: str, kind: Kind, where: str, leader: str, follower: str
     return hashlib.blake2b(data, digest_size=8, person=b"vesper.diverge.1").hexdigest()
 
 
-def shortened(text: str) -> str:
-    return text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+def shorten(text: str) -> str:
+    return text if len(text) <= _MAX_CHARS else text[: _MAX_CHARS - 1] + "…"

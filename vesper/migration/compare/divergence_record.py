@@ -25,8 +25,8 @@ from vesper.engines.registry import REFERENCE
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import as_bytes, decode, encode_text
 from vesper.language.ir.nodes import Node
-from vesper.migration.compare.comparator import folded, kind_of
-from vesper.migration.compare.divergence import Divergence, Exemplar, fingerprint_of, shortened
+from vesper.migration.compare.comparator import fold_rounds, kind_of
+from vesper.migration.compare.divergence import Divergence, Exemplar, fingerprint_of, shorten
 from vesper.migration.compare.reports import Difference, Disagreement, Fault
 from vesper.migration.compare.transcript import Transcript
 from vesper.values.model import Value, printable, show
@@ -54,13 +54,13 @@ def divergence_of(
     difference = _difference(report, compiled.node)
     if difference.kind == "noise":
         engines = (engines[1], engines[1])  # the follower, twice
-    exemplar = _exemplar(report, difference, is_sensitive, now_us, redact or _as_it_is)
+    exemplar = _exemplar(report, difference, is_sensitive, now_us, redact or _keep_text)
     note = report.note if isinstance(report, Disagreement) else None
     return Divergence(
         fingerprint_by(compiled.node.node_id, difference, engines, _fault_of(report)),
         compiled.node.node_id,
         difference.kind,
-        folded(difference.where),
+        fold_rounds(difference.where),
         "" if note is None else note.name,
         engines,
         odd,
@@ -70,21 +70,21 @@ def divergence_of(
         (exemplar,),
         extra={
             "semantic_hash": compiled.semantic_hash,
-            "leader": folded(difference.leader),
-            "follower": folded(difference.follower),
+            "leader": fold_rounds(difference.leader),
+            "follower": fold_rounds(difference.follower),
         },
     )
 
 
 def fingerprint_by(node_id: str, difference: Difference, engines: tuple[str, str], fault: str = "") -> str:
     """Return the fingerprint, which does not depend on the leader: the reference comes first."""
-    sides = [folded(difference.leader), folded(difference.follower)]
+    sides = [fold_rounds(difference.leader), fold_rounds(difference.follower)]
     if engines[1] == REFERENCE:
         sides.reverse()
     if difference.kind == "fault":
         # The other engine's outcome depends on the input; the identity of the fault must not.
         sides = ["", fault_words(fault)]
-    return fingerprint_of(node_id, difference.kind, folded(difference.where), *sides)
+    return fingerprint_of(node_id, difference.kind, fold_rounds(difference.where), *sides)
 
 
 def fault_words(what: str) -> str:
@@ -97,9 +97,9 @@ def outcome_words(outcome: Outcome) -> str:
     """Return an outcome as text: its ending, then a line for each value (`fee = 1.50`)."""
     match outcome:
         case Returned(value) | DeclaredError(value):
-            return _lines(outcome.kind.replace("_", " "), value)
+            return _value_lines(outcome.kind.replace("_", " "), value)
         case ContractBroken(phase, index, values):
-            return _lines(f"{phase} {index + 1} broken", values)
+            return _value_lines(f"{phase} {index + 1} broken", values)
         case Failed(code, at, problems):
             where = "" if at is None else f" at expression {at}"
             named = (f"{printable(each.path)} = {each.kind.value}" for each in problems)
@@ -122,7 +122,7 @@ def transcript_in(exemplar: Exemplar) -> Transcript | None:
     return Transcript(decode(exemplar.inputs.encode()), now, (), Returned({}))
 
 
-def _lines(ending: str, values: Mapping[str, Value]) -> str:
+def _value_lines(ending: str, values: Mapping[str, Value]) -> str:
     return "\n".join([ending, *(f"{printable(name)} = {show(each)}" for name, each in values.items())])
 
 
@@ -151,26 +151,26 @@ def _exemplar(
     redact: Callable[[str], str],
 ) -> Exemplar:
     transcript = report.transcript
-    name = report.execution or _own_name(report, now_us)
+    name = report.execution or _generate_name(report, now_us)
     if is_sensitive:
         return Exemplar(name, now_us, None, None, None, difference.leader, difference.follower)
-    leader, follower = (redact(each) for each in _both(report, difference))
+    leader, follower = (redact(each) for each in _outcome_texts(report, difference))
     if transcript is None:
-        return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower))
+        return Exemplar(name, now_us, None, None, None, shorten(leader), shorten(follower))
     try:
-        inputs = redact(_storable(encode_text(dict(transcript.inputs))))
-        records = redact(_storable(transcript.to_text())) if transcript.exchanges else None
+        inputs = redact(_to_utf8(encode_text(dict(transcript.inputs))))
+        records = redact(_to_utf8(transcript.to_text())) if transcript.exchanges else None
     except (JournalError, ValueError, OverflowError):
         # Inputs that cannot be encoded still make a divergence.
-        return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower))
+        return Exemplar(name, now_us, None, None, None, shorten(leader), shorten(follower))
     size = len(inputs.encode()) + (0 if records is None else len(records.encode()))
     if size > MAX_EXEMPLAR:
-        return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower), size)
+        return Exemplar(name, now_us, None, None, None, shorten(leader), shorten(follower), size)
     now = None if transcript.now is None else timestamp_text(transcript.now)
-    return Exemplar(name, now_us, inputs, now, records, shortened(leader), shortened(follower))
+    return Exemplar(name, now_us, inputs, now, records, shorten(leader), shorten(follower))
 
 
-def _both(report: Disagreement | Fault, difference: Difference) -> tuple[str, str]:
+def _outcome_texts(report: Disagreement | Fault, difference: Difference) -> tuple[str, str]:
     """Return the outcomes of both engines as texts with values."""
     transcript = report.transcript
     leader = "" if transcript is None else outcome_words(transcript.outcome)
@@ -181,16 +181,16 @@ def _both(report: Disagreement | Fault, difference: Difference) -> tuple[str, st
     return leader, difference.follower if report.follower is None else outcome_words(report.follower)
 
 
-def _own_name(report: Disagreement | Fault, now_us: int) -> str:
+def _generate_name(report: Disagreement | Fault, now_us: int) -> str:
     """Return a name for an execution without a journal. Equal inputs get equal names, so that exemplars differ."""
     fingerprint = report.fingerprint if isinstance(report, Disagreement) else None
     return f"at {now_us}" if fingerprint is None else f"input {fingerprint:016x}"
 
 
-def _storable(text: str) -> str:
+def _to_utf8(text: str) -> str:
     """Return the same JSON without lone surrogates, which UTF-8 cannot encode."""
     return as_bytes(text).decode()
 
 
-def _as_it_is(text: str) -> str:
+def _keep_text(text: str) -> str:
     return text

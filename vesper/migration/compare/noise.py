@@ -19,7 +19,7 @@ from vesper.migration.compare.reports import Agreement, Difference, Disagreement
 from vesper.migration.compare.transcript import Transcript
 
 T = TypeVar("T")
-EVERY = 50
+CHECK_INTERVAL = 50
 """One in this many agreements is checked."""
 
 
@@ -28,7 +28,7 @@ def is_checked(fingerprint: int) -> bool:
 
     The choice uses the fingerprint, which is a keyed hash already, so that it costs nothing for the others.
     """
-    return fingerprint % EVERY == 0
+    return fingerprint % CHECK_INTERVAL == 0
 
 
 def noise_of(program: Program, compiled: Compiled, transcript: Transcript, comparator: Comparator) -> Difference | None:
@@ -37,15 +37,17 @@ def noise_of(program: Program, compiled: Compiled, transcript: Transcript, compa
     Nothing is performed.
     """
     # Imported late: both load the parser, which a process without noise checks does not need.
-    from vesper.migration.compare.rerun_from_log import Given, compared, done_of
+    from vesper.migration.compare.rerun_from_log import Given, compare_done, run_to_end
     from vesper.verify.differential.verifier import steps_by_expression
 
     given = Given.of(transcript, compiled.node)
     steps = steps_by_expression(compiled.node)
-    return twice(lambda: done_of(program, given), lambda one, other: compared(one, other, comparator, steps))
+    return compare_runs(
+        lambda: run_to_end(program, given), lambda one, other: compare_done(one, other, comparator, steps)
+    )
 
 
-def twice(run: Callable[[], T], judge: Callable[[T, T], Verdict]) -> Difference | None:
+def compare_runs(run: Callable[[], T], judge: Callable[[T, T], Verdict]) -> Difference | None:
     """Return where two runs differ; None where they agree or are incomparable."""
     verdict = judge(run(), run())
     return replace(verdict, kind="noise") if isinstance(verdict, Difference) else None

@@ -20,7 +20,7 @@ from vesper.migration.compare.transcript import Exchange
 
 _ITERATION = re.compile(r"\[[0-9]+\]")
 _FORMAT = 1
-_MOST_NAMES = 1024
+_MAX_NAMES = 1024
 """Maximum number of cached names. A node has few paths, and every shadow run needs the names of one and of its
 prefixes."""
 
@@ -83,7 +83,7 @@ def settled_of(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
 
 def settled_text(path: str, failure: str | None) -> str:
     """Return the result of one request as text."""
-    return f"{_step(path)}: {failure or 'ok'}"
+    return f"{_without_rounds(path)}: {failure or 'ok'}"
 
 
 def path_name(points: bytes, exchanges: Iterable[Exchange], outcome: Outcome) -> str:
@@ -92,15 +92,15 @@ def path_name(points: bytes, exchanges: Iterable[Exchange], outcome: Outcome) ->
 
 def prefix_name(points: bytes, settled: tuple[str, ...], step: str) -> str:
     """Return the name of the prefix of an execution suspended at `step`, with the results `settled`."""
-    return _name(points, settled, f"at {_step(step)}")
+    return _name(points, settled, f"at {_without_rounds(step)}")
 
 
-def _step(path: str) -> str:
+def _without_rounds(path: str) -> str:
     """Return the step without the rounds of loops."""
     return _ITERATION.sub("", path) if "[" in path else path
 
 
-@lru_cache(_MOST_NAMES)
+@lru_cache(_MAX_NAMES)
 def _name(points: bytes, settled: tuple[str, ...], ending: str) -> str:
     text = "\x00".join((points.hex(), *settled, ending))
     # Lone surrogates get a name too, so that no caller has to handle an encoding error.

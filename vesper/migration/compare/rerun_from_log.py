@@ -21,12 +21,12 @@ from vesper.migration.compare.reports import Difference
 from vesper.migration.compare.transcript import Transcript
 from vesper.verify.inputs.responses import Responder, TooManyRequests, run_with
 
-_SECONDS = 2.0
+_RUN_LIMIT_SECONDS = 2.0
 """Time limit in seconds for one run of one engine. A run that exceeds it is incomparable."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LoggedCompletion:
     """A logged completion of a request at a path."""
 
     path: str
@@ -40,7 +40,7 @@ class Given:
 
     inputs: Mapping[str, object]
     now: datetime | None
-    answers: tuple[Answer, ...]
+    answers: tuple[LoggedCompletion, ...]
 
     @staticmethod
     def of(transcript: Transcript, node: Node) -> Given:
@@ -48,14 +48,14 @@ class Given:
 
         Inputs are in declared order, which storage may lose.
         """
-        answers = tuple(Answer(each.request.path, each.value, each.failure) for each in transcript.exchanges)
+        answers = tuple(LoggedCompletion(each.request.path, each.value, each.failure) for each in transcript.exchanges)
         names = [each.name for each in node.inputs if each.name in transcript.inputs]
         inputs = {name: transcript.inputs[name] for name in names}
         return Given(inputs | dict(transcript.inputs), transcript.now, answers)
 
     def responder(self) -> Responder:
         """Return a responder that gives each path its completions in order, then `unavailable`."""
-        waiting: dict[str, list[Answer]] = {}
+        waiting: dict[str, list[LoggedCompletion]] = {}
         for each in self.answers:
             waiting.setdefault(each.path, []).append(each)
 
@@ -73,17 +73,17 @@ class Given:
         return len(encode([dict(self.inputs), self.now, [[each.value, each.failure] for each in self.answers]]))
 
 
-def done_of(program: Program, given: Given) -> Done:
+def run_to_end(program: Program, given: Given) -> Done:
     """Run one engine to its end with marks. An exception becomes an engine fault."""
     try:
-        return run_with(program, dict(given.inputs), given.now, given.responder(), Limits(seconds=_SECONDS))
+        return run_with(program, dict(given.inputs), given.now, given.responder(), Limits(seconds=_RUN_LIMIT_SECONDS))
     except TooManyRequests:
         return Done(LimitHit("requests"), ())
     except Exception as error:  # noqa: BLE001  # a faulty engine may raise anything
         return Done(EngineFault(f"{type(error).__name__}: {error}"), ())
 
 
-def compared(leader: Done, follower: Done, comparator: Comparator, steps: Mapping[int, str]) -> Verdict:
+def compare_done(leader: Done, follower: Done, comparator: Comparator, steps: Mapping[int, str]) -> Verdict:
     """Compare two finished executions: requests first, then outcomes, then marks.
 
     `steps` maps expressions to their steps (`steps_by_expression`).

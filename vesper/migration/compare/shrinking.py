@@ -19,11 +19,11 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Completion, Done, Program, Request
 from vesper.engines.outcome import EngineFault
 from vesper.language.ir.nodes import Node
-from vesper.migration.compare.comparator import Comparator, Verdict, odd_of
+from vesper.migration.compare.comparator import Comparator, Verdict, odd_one_of
 from vesper.migration.compare.divergence import Divergence, Exemplar
 from vesper.migration.compare.divergence_record import PAIR, fingerprint_by, transcript_in
 from vesper.migration.compare.reports import Difference
-from vesper.migration.compare.rerun_from_log import Given, compared, done_of, index_at, mark_of
+from vesper.migration.compare.rerun_from_log import Given, compare_done, index_at, mark_of, run_to_end
 from vesper.migration.compare.simpler import simpler_of
 from vesper.migration.compare.transcript import Transcript
 from vesper.values.types import Enum, Type
@@ -178,12 +178,12 @@ class _Runner:
             raise CannotShrink(f"{self.node.node_id} may ask for the time, and when the execution began was not kept")
 
     def done(self, name: str, given: Given) -> Done:
-        return done_of(self._programs[name], given)
+        return run_to_end(self._programs[name], given)
 
     def target(self, given: Given) -> _Target | None:
         """Return how the two engines differ; None where they agree or are incomparable."""
         leader, follower = (self.done(name, given) for name in self._engines)
-        verdict = self._compared(leader, follower)
+        verdict = self._compare(leader, follower)
         if not isinstance(verdict, Difference):
             return None
         faults = (done.outcome.message for done in (leader, follower) if isinstance(done.outcome, EngineFault))
@@ -202,7 +202,7 @@ class _Runner:
 
     def result(self, given: Given, size_before: int, target: _Target, tries: int, is_finished: bool) -> Shrunk:
         answers = {name: self.done(name, given) for name in self._programs}
-        difference = self._compared(*(answers[name] for name in self._engines))
+        difference = self._compare(*(answers[name] for name in self._engines))
         assert isinstance(difference, Difference), "it differed a moment ago"
         leader, follower = (answers[name] for name in self._engines)
         place = index_at(mark_of(leader, follower), leader, follower)
@@ -221,15 +221,15 @@ class _Runner:
             target.fingerprint,
             found,
             difference,
-            odd_of(answers, self._compared),
+            odd_one_of(answers, self._compare),
             size_before,
             given.size(),
             tries,
             is_finished,
         )
 
-    def _compared(self, leader: Done, follower: Done) -> Verdict:
-        return compared(leader, follower, self._comparator, self._steps)
+    def _compare(self, leader: Done, follower: Done) -> Verdict:
+        return compare_done(leader, follower, self._comparator, self._steps)
 
 
 class _Search:
@@ -252,7 +252,7 @@ class _Search:
                 given = self._descend(given, partial(self._inputs, name=name))
             for number in range(len(given.answers)):
                 given = self._descend(given, partial(self._answers, number=number))
-            given = self._descend(given, _times)
+            given = self._descend(given, _simpler_times)
             if self._steps == before or self.is_over:
                 return given
 
@@ -316,7 +316,7 @@ class _Search:
             yield replace(given, answers=(*given.answers[:number], changed, *given.answers[number + 1 :]))
 
 
-def _times(given: Given) -> Iterator[Given]:
+def _simpler_times(given: Given) -> Iterator[Given]:
     if given.now is not None:
         for simpler in simpler_values(given.now):
             assert isinstance(simpler, datetime)

@@ -17,7 +17,7 @@ from statistics import fmean
 from vesper.migration.control.controller import is_proven, runs_until_change, step
 from vesper.migration.control.modes import DEFAULT, Engine, Mode, plan
 from vesper.migration.control.routing import DEFAULT_SHARES
-from vesper.migration.control.state import Agreed, Changed, Close, Decision, Diverged, Event, State
+from vesper.migration.control.state import Agreed, Changed, Close, Decision, Diverged, Event, NodeState
 
 _REST, _FAULTY = "rest", "faulty"
 _FINGERPRINT = "the planted fault"
@@ -58,7 +58,7 @@ class Run:
     """The result of one seed."""
 
     seed: int
-    state: State
+    state: NodeState
     changes: tuple[Changed, ...]
     """Changes of mode; their times are numbers of requests, from 1."""
     wrong_answers: int
@@ -128,10 +128,10 @@ def _gaps(chance: float, coin: random.Random) -> Iterator[int]:
 class Simulation:
     """One seed of a scenario, on a new node or on one with a given state."""
 
-    def __init__(self, scenario: Scenario, seed: int, state: State | None = None) -> None:
+    def __init__(self, scenario: Scenario, seed: int, state: NodeState | None = None) -> None:
         self.scenario = scenario
         self.seed = seed
-        self.state = State(node="simulated", epoch="1") if state is None else state
+        self.state = NodeState(node="simulated", epoch="1") if state is None else state
         self.changes: list[Changed] = []
         self.wrong_answers = 0
         self.request = 0
@@ -163,7 +163,7 @@ class Simulation:
         if self.request >= self.close_at:
             self._step(Close(_FINGERPRINT, "simulated operator", "closed without looking"))
             self.close_at = _NEVER
-        path, is_wrong = self._drawn()
+        path, is_wrong = self._draw()
         # In the canary both engines always run and are compared, so that no sample is drawn.
         is_sampled = False
         if self.state.mode is Mode.DIRECT_ONLY:
@@ -173,11 +173,11 @@ class Simulation:
         if runs.follower is None:
             self.wrong_answers += is_wrong and runs.answer is Engine.DIRECT
         elif is_wrong:
-            self._diverged(path)
+            self._diverge(path)
         else:
-            self._step(Agreed(path, self._distinct(1)))
+            self._step(Agreed(path, self._count_new(1)))
 
-    def _drawn(self) -> tuple[str, bool]:
+    def _draw(self) -> tuple[str, bool]:
         """Return the path of this request, and whether the direct engine is wrong on it."""
         if self.on_path is not None and not self.on_path.take(self.request):
             return _REST, False
@@ -186,7 +186,7 @@ class Simulation:
         self.fault_turns += 1
         return _FAULTY, self.faults.take(self.fault_turns)
 
-    def _diverged(self, path: str) -> None:
+    def _diverge(self, path: str) -> None:
         if self.detected_at is None:
             self.detected_at = self.request
         self._step(Diverged(path, _FINGERPRINT))
@@ -201,7 +201,7 @@ class Simulation:
             return False
         is_compared = plan(self.state.mode, False, is_proven(self.state, path)).follower is not None
         if is_compared:
-            runs = runs_until_change(self.state, path, self._distinct(runs)) or runs
+            runs = runs_until_change(self.state, path, self._count_new(runs)) or runs
         self.request += runs
         if path is _FAULTY and self.appeared_after is not None:
             self.fault_turns += runs
@@ -211,7 +211,7 @@ class Simulation:
             sampled = self.samples.skip(self.sample_turns)
         compared = runs if is_compared else sampled
         if compared:
-            self._step(Agreed(path, self._distinct(compared), compared))
+            self._step(Agreed(path, self._count_new(compared), compared))
         return True
 
     def _plain_requests(self) -> tuple[str, int]:
@@ -224,7 +224,7 @@ class Simulation:
         self.faults.skip(self.fault_turns)
         return _FAULTY, self.faults.next - 1 - self.fault_turns
 
-    def _distinct(self, runs: int) -> int:
+    def _count_new(self, runs: int) -> int:
         """Return how many of these clean runs bring an input that is new in this attempt."""
         return runs if self.scenario.distinct is None else max(0, min(runs, self.scenario.distinct - self.state.clean))
 

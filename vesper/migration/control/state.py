@@ -59,7 +59,7 @@ _DEFAULTS = Settings()
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class NodeState:
     node: str
     epoch: str
     """Hash of semantics, versions and comparator. Another epoch starts without evidence."""
@@ -80,8 +80,8 @@ class State:
     """Runs that began under the direct engine and did not end."""
     latches: tuple[Latch, ...] = ()
     pin: Pin | None = None
-    rate: cusum.State = field(default_factory=cusum.State)
-    latency: latency.State = field(default_factory=latency.State)
+    rate: cusum.RateState = field(default_factory=cusum.RateState)
+    latency: latency.LatencyState = field(default_factory=latency.LatencyState)
     noise: Mapping[str, str] = field(default_factory=dict)
     """Fingerprints of open places where an engine differs from itself, with the location of each."""
 

@@ -1,7 +1,7 @@
-"""All routed nodes of one process: one store, one thread that tells it what was seen and asks where nodes stand.
+"""The synchronisation of all routed nodes of one process with the store, in one thread.
 
-No request waits for the store. The thread looks several times a second; what takes trust away wakes it. Where the store
-is away, the last modes hold for a while (`hold`), then Python runs alone until it is back.
+No request waits for the store. The thread polls several times a second; a loss of trust wakes it. If the store is away,
+the last modes hold for a while (`hold`), then Python runs alone until it is back.
 """
 
 from __future__ import annotations
@@ -35,19 +35,20 @@ from vesper.values.model import printable
 
 _log = logging.getLogger("vesper.migration")
 _EVERY_FLUSH = 1.0
-"""Seconds between two batches of agreements; trouble does not wait."""
+"""Seconds between two batches of agreements; findings are sent at once."""
 _LASTS = 2
-"""A file that was deleted cannot be used once, and is made anew the next time."""
+"""Number of failures in a row from which a store counts as damaged. A deleted file fails once, and is then made
+anew."""
 _LEFT_BEHIND = 5.0
 _LAST_ROUNDS = 5
-"""So often the store is told before the end, as long as that brings up something new."""
+"""Maximum number of rounds before the end, while the store causes new findings."""
 
 
 BEFORE = "known from before the store was replaced"
 
 
 class Migration:
-    """Safe after a fork: a child begins with a name, a thread and a spool of its own."""
+    """The routed nodes of one process. After a fork the child gets its own name, thread and spool."""
 
     def __init__(self, settings: MigrationSettings, folder: Path, store: Store | None = None) -> None:
         self.settings = settings
@@ -59,20 +60,20 @@ class Migration:
         self._nodes: dict[NodeKey, Live] = {}
         self._versions: dict[NodeKey, int] = {}
         self._spoilt: set[tuple[str, NodeKey]] = set()
-        """Nodes of which what the store has cannot be used, to be told or asked for."""
-        self._switch: ledger.Killed | None = None
-        """That stops all nodes, as far as this process knows."""
+        """Nodes whose stored state cannot be used, with the failing step (`tell` or `ask`)."""
+        self._switch: ledger.KillSwitch | None = None
+        """Kill switch, as known to this process."""
         self._has_warned = False
         self._is_closed = False
         self.key = b""
-        """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
-        Until then every node is held in Python, so that nobody needs it."""
+        """Key of fingerprints and of routing, shared by all users of the store; empty until it was read. Until then
+        every node runs on Python, and needs no key."""
         self.gatherers: list[Callable[[], None]] = []
-        """Who has gathered something for the nodes is asked for it before the store is told."""
+        """Functions that deliver collected findings before a batch is sent."""
         self.lull: Callable[[], None] = _no_lull
-        """Waits for a moment in which no caller is served, but not for long."""
+        """Waits briefly for a moment without callers."""
         self.chores: list[Callable[[], None]] = []
-        """What else is done each time that the thread comes round."""
+        """Functions that run after each round."""
         self._begin_process()
         _ALL.add(self)
 
@@ -82,22 +83,22 @@ class Migration:
         self._lock = threading.RLock()
         self._telling = threading.Lock()
         self._writing = threading.Lock()
-        """Of the spool."""
+        """Lock of the spool."""
         self._wakes: SimpleQueue[None] = SimpleQueue()
-        """Wakes the thread. Callers put into it without a lock, which Ctrl-C could leave held."""
+        """Wakes the thread. A queue, because Ctrl-C could leave a lock held."""
         self._is_closing = self._is_closed
         self._thread: threading.Thread | None = None
         self._last_seen = time.monotonic()
         self._said_of: float | None = None
-        """The last time that the store was seen before it was said that it is away for long."""
+        """Time of the last contact before the warning about a long outage."""
         self._last_flush = 0.0
         self._last_look_around = 0.0
         self._is_away = False
         self._lasting = 0
-        """How often the store failed in a way that does not pass by itself, since it was last seen."""
+        """Number of failures, transient ones aside, since the last contact."""
 
     def _after_fork(self) -> None:
-        """What was closed before stays so; what was about to be is the parent's to close."""
+        """Restart in the child of a fork. A closed one stays closed; the parent ends its own closing."""
         started = self._thread is not None
         self._spool.forked()
         self._begin_process()
@@ -109,7 +110,10 @@ class Migration:
     # -- nodes ------------------------------------------------------------------------------------
 
     def node(self, key: NodeKey, compiled: Compiled, divergence_of: Callable[[Disagreement | Fault], Happened]) -> Live:
-        """The node as this process routes it. The store is asked once; where it is away the node begins in Python."""
+        """Return the state of a node in this process.
+
+        It reads the store once; without a store the node begins on Python.
+        """
         with self._lock:
             live = self._nodes.get(key)
             if live is None:
@@ -118,12 +122,12 @@ class Migration:
                 self._nodes[key] = live
                 try:
                     self._learn_key()
-                    live.is_killed(self._switch is not None or ledger.killed(self.store) is not None)
+                    live.is_killed(self._switch is not None or ledger.read_kill_switch(self.store) is not None)
                     self._read(live, self.store.versions().get(key, 0))
                 except StoreError as error:
                     self._gone(error)
                     live.is_held(True)
-                except Exception as error:  # noqa: BLE001  # whatever a store holds, the node runs
+                except Exception as error:  # noqa: BLE001  # whatever the store contains, the node runs
                     self._spoil("ask", live, error)
             self.start()
             return live
@@ -137,7 +141,7 @@ class Migration:
             self._spool.write(key, batch, is_synced)
 
     def _wake(self) -> None:
-        if self._wakes.empty():  # one is enough; not bound once: the child of a fork has another
+        if self._wakes.empty():  # one is enough; read each time, as a fork replaces it
             self._wakes.put(None)
 
     # -- the thread -------------------------------------------------------------------------------
@@ -149,7 +153,7 @@ class Migration:
                 try:
                     thread.start()
                 except RuntimeError as error:
-                    # Nobody would hear that a node was stopped. The next node that is loaded tries again.
+                    # Without the thread a kill would go unnoticed. The next node that is loaded tries again.
                     _log.error("the thread of the migration cannot be started, and Python runs alone: %s", error)
                     for live in self._nodes.values():
                         live.is_held(True)
@@ -160,30 +164,32 @@ class Migration:
         while True:
             with suppress(Empty):
                 self._wakes.get(timeout=self.settings.refresh)
-            if self._is_closing:  # who closes tends once more, and may be in the middle of what a lull waits for
+            if self._is_closing:  # `close` runs the last round, maybe in a call that a lull would wait for
                 return
             try:
                 self._come_round()
-            except Exception:  # noqa: BLE001  # without this thread nobody hears that a node was stopped
+            except Exception:  # noqa: BLE001  # this thread must survive, or a kill would go unnoticed
                 _log.exception("what is done for nodes now and then broke; it is tried again")
 
     def _come_round(self) -> None:
         if self._is_flush_due(time.monotonic()) and not any(live.has_untold for live in self._nodes.copy().values()):
-            self.lull()  # to tell of what agreed takes milliseconds, and has time; trouble has none
+            self.lull()  # agreements take milliseconds and can wait; findings cannot
         self.tend()
 
     def _is_flush_due(self, now: float) -> bool:
         return now - self._last_flush >= _EVERY_FLUSH
 
     def tend(self, is_all: bool = False) -> None:
-        """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing: what a store
-        that cannot be used means is decided here."""
+        """Send due batches, or all, and read the states of all nodes.
+
+        It raises nothing, and handles every failure of the store.
+        """
         with self._telling:
             self._gather()
             try:
                 self._tell(is_all)
                 self._ask()
-            except Exception as error:  # noqa: BLE001  # whatever it is, nobody may go on for ever with what he knew
+            except Exception as error:  # noqa: BLE001  # whatever the error, old modes must not hold for ever
                 self._gone(error)
             else:
                 self._is_back()
@@ -193,11 +199,11 @@ class Migration:
         for gather in self.gatherers:
             try:
                 gather()
-            except Exception:  # noqa: BLE001  # said; what is told does not wait for it
+            except Exception:  # noqa: BLE001  # logged; the batches must not wait for it
                 _log.exception("what was gathered elsewhere could not be taken over")
 
     def _do_chores(self) -> None:
-        """After what matters more: a chore that fails keeps nothing from being told."""
+        """Run the chores last: a failing one delays no batch."""
         for chore in self.chores:
             try:
                 chore()
@@ -205,7 +211,7 @@ class Migration:
                 if not self._is_away:
                     _log.warning("what is kept beside the evidence has to wait: %s", error)
                 return
-            except Exception:  # noqa: BLE001  # said, and tried again: this thread must not end
+            except Exception:  # noqa: BLE001  # logged, and retried: this thread must not end
                 _log.exception("what is done beside the evidence failed")
 
     def _tell(self, is_all: bool) -> None:
@@ -233,7 +239,7 @@ class Migration:
             self._inherit_kill(live.key)  # the node may have been killed since this process began with it
         for batch in batches:
             applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
-            live.told(batch)  # and not before: it may have come through, and is sent again as it is
+            live.told(batch)  # only now: until the result is known the same batch is sent again
             self._alerts.decided(live.key, applied.decisions)
 
     def _inherit_kill(self, key: NodeKey) -> None:
@@ -243,19 +249,21 @@ class Migration:
             self.tell_of(key, kill)
 
     def tell_of(self, key: NodeKey, event: Event) -> None:
-        """Tells the store what happened to a node, also to one that nobody here routes any more. Raises
-        `StoreError`."""
-        applied = ledger.tell(self.store, key, event, self._rules, now_us())
+        """Send an event of a node to the store, also of a node that this process does not route.
+
+        Raises `StoreError`.
+        """
+        applied = ledger.apply_event(self.store, key, event, self._rules, now_us())
         self._alerts.decided(key, applied.decisions)
 
     @contextmanager
     def _spoiling(self, step: str, live: Live) -> Iterator[None]:
-        """What is wrong with one node is no reason to leave the others alone; what is wrong with the store is."""
+        """Hold one node where its stored state is damaged. Errors of the store itself are raised."""
         try:
             yield
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001  # documents of another version, or damaged in any way
+        except Exception as error:  # noqa: BLE001  # a document of another version, or a damaged one
             self._spoil(step, live, error)
         else:
             self._spoilt.discard((step, live.key))
@@ -272,7 +280,7 @@ class Migration:
         live.is_held(True)
 
     def _take_what_is_left(self) -> None:
-        """What killed processes had spooled."""
+        """Send the batches that dead processes had spooled."""
         for path, batches in self._spool.left_by_others():
             try:
                 for key, batch in batches:
@@ -280,7 +288,7 @@ class Migration:
                     self._alerts.decided(key, applied.decisions)
             except StoreError:
                 raise
-            except Exception as error:  # noqa: BLE001  # what the store has of that node is not the others' trouble
+            except Exception as error:  # noqa: BLE001  # a damaged state of that node must not block the others
                 _log.error("%s has to wait, because the store does not take it: %s", path, error)
                 continue
             self._spool.forget(path)
@@ -290,11 +298,11 @@ class Migration:
         if not self._has_warned:
             self._has_warned = True
             for text in self.store.warnings():
-                _log.warning("the store of migration state: %s", text)  # it names the store
+                _log.warning("the store of migration state: %s", text)  # the text contains the name of the store
         versions = self.store.versions()
         self._notice_replaced(versions)
         if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):
-            self._notice_switch(ledger.killed(self.store))
+            self._notice_switch(ledger.read_kill_switch(self.store))
             self._versions[WHOLE] = versions.get(WHOLE, 0)
         for key, live in list(self._nodes.items()):
             live.is_killed(self._switch is not None)
@@ -302,8 +310,8 @@ class Migration:
                 if versions.get(key, 0) != self._versions.get(key, -1):
                     self._read(live, versions.get(key, 0))
 
-    def _notice_switch(self, switch: ledger.Killed | None) -> None:
-        """No node is said to have fallen, so this says it."""
+    def _notice_switch(self, switch: ledger.KillSwitch | None) -> None:
+        """Log a change of the kill switch, which no node's decisions show."""
         if switch is not None and self._switch is None:
             _log.warning(
                 "every node of this process runs on Python alone: all were stopped by %s: %s",
@@ -314,21 +322,23 @@ class Migration:
         self._switch = switch
 
     def _notice_replaced(self, versions: Mapping[NodeKey, int], is_telling: bool = False) -> None:
-        """A store that was replaced has another key. What was gathered under the old one would count a second time
-        under the new one. That may know as much as the old one by now, from others: so the key is asked for wherever
-        something is not as it was, and before anything is told."""
+        """Notice a replaced store by its other key, and begin anew.
+
+        Agreements under the old key would count twice under the new one. The new store may have the same versions by
+        now, from other processes: so the key is read again whenever a version differs, and before each batch.
+        """
         is_as_known = all(versions.get(each, 0) == known for each, known in self._versions.copy().items())
         if not self.key or (is_as_known and not is_telling):
             return
         key = self.store.secret()
         if key != self.key:
-            self._carry_stops()  # first: where the store goes away meanwhile, all of this is done again
+            self._carry_stops()  # first, so that it is repeated if the store fails meanwhile
             _log.warning(
                 "the store of migration state was replaced: all nodes begin anew, and what was stopped stays so"
             )
             self._alerts.store_replaced()
             self.key = key
-            self._versions.clear()  # all of it is read again, whatever number it has there
+            self._versions.clear()  # read everything again, whatever its version there
             for live in list(self._nodes.values()):
                 live.let_go()
 
@@ -363,7 +373,7 @@ class Migration:
         before = live.state.mode
         live.is_now(state, version, notes)
         if live.key in self._versions and before is not state.mode:
-            # Who decided it has said why; here it begins to hold.
+            # The deciding process has logged the reason; here the change takes effect.
             _log.info("%s: %s → %s in this process", live.key.node, before.value, state.mode.value)
         self._versions[live.key] = version
 
@@ -380,7 +390,7 @@ class Migration:
                 live.is_held(True)
 
     def _say_that_it_is_long(self) -> None:
-        """Once for each time that the store is away: what it means for callers is another thing than that it is."""
+        """Log a long outage once, with its consequence for callers."""
         if time.monotonic() - self._last_seen > self.settings.hold and self._said_of != self._last_seen:
             self._said_of = self._last_seen
             _log.warning(
@@ -401,18 +411,18 @@ class Migration:
 
     @property
     def is_away(self) -> bool:
-        """True where the store could not be used the last time."""
+        """True where the last use of the store failed."""
         return self._is_away
 
     def close(self) -> None:
-        """Tells the store everything that it takes, and lets go of it."""
+        """Send everything that the store accepts, and close it."""
         self._is_closing = True
         self._wakes.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         for _ in range(_LAST_ROUNDS):
             self.tend(is_all=True)
-            self._gather()  # what the store said may have put something aside; what had waited for it was told alone
+            self._gather()  # the new states may have set something aside; findings that waited for it were sent alone
             if self._is_away or not any(live.has_untold or live.has_gathered for live in self._nodes.values()):
                 break
         for live in list(self._nodes.values()):
@@ -430,7 +440,7 @@ def _as_before(why: str) -> str:
 
 
 def _no_lull() -> None:
-    """Nobody knows who is served."""
+    """Return at once: without a shadow queue there is no information about callers."""
 
 
 _ALL: WeakSet[Migration] = WeakSet()

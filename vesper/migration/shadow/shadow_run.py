@@ -1,5 +1,4 @@
-"""The direct engine on the records of an execution that has ended: it is fed what the leader was answered, and performs
-nothing."""
+"""A shadow run: the direct engine on the records of an ended execution. It performs nothing."""
 
 from __future__ import annotations
 
@@ -30,12 +29,14 @@ def follow_transcript(
     is_plain: bool = False,
     is_sensitive: bool = False,
 ) -> Report | None:
-    """What following came to. `limits` are those of the leader; where they are not known, running out of fuel on one
-    engine alone is no difference. `deadline` is how many seconds the follower may compute: a caller may wait for it.
-    `is_plain`: the node asks for nothing.
+    """Return the report of a shadow run.
 
-    A leader that was stopped (denied, cancelled, out of time) can be compared up to there. Where it was followed so far
-    without a difference, that is neither evidence nor lost: None. Where there was nothing to compare, it is `Lost`."""
+    `limits` are those of the leader; if they are unknown, running out of fuel on one engine alone is no difference.
+    `deadline` bounds the follower's computing in seconds. `is_plain` is True for a node without requests.
+
+    A stopped leader (denied, cancelled, out of time) is compared up to that point: None where there was no difference,
+    and `Lost` where there was nothing to compare.
+    """
     side = DirectSide(
         direct,
         key,
@@ -51,9 +52,9 @@ def follow_transcript(
     )
     try:
         if is_plain:
-            side.call()  # as callers are served: to start and to advance it takes longer, and times are compared
+            side.call()  # measured as in production: stepwise execution takes longer
         return following.report()
-    except Exception as error:  # noqa: BLE001  # what cannot be compared is not known, and nobody waits for it
+    except Exception as error:  # noqa: BLE001  # a failed comparison has no verdict, and must not end the thread
         _log.error("comparing broke: %s", type(error).__name__)
         return Lost(f"comparing broke: {type(error).__name__}")
 
@@ -78,7 +79,7 @@ class Following:
         self._knows_limits = knows_limits
         self._is_stopped = is_stopped
         self.outcome: Outcome | None = None
-        """What it came to; None where it did not get to an end."""
+        """Outcome of the follower; None where it did not end."""
         self._trail = Trail()
 
     def report(self) -> Report | None:
@@ -115,7 +116,7 @@ class Following:
         return Agreement(note, self._side.fingerprint, None, self._side.took_ns)
 
     def _starved(self, step: Blocked | Done) -> Lost | None:
-        """Where one of them alone ran out of fuel, and nobody knows whether the other had as much."""
+        """Return `Lost` where one engine alone ran out of fuel, and the leader's limit is unknown."""
         mine = isinstance(step, Done) and isinstance(step.outcome, LimitHit)
         is_alone = mine != isinstance(self._transcript.outcome, LimitHit)
         return (
@@ -125,7 +126,7 @@ class Following:
         )
 
     def _ended_early(self, step: Done, number: int) -> Report | None:
-        """Recorded, and not asked for. It is about effects where any of what is left changed something."""
+        """Report recorded requests that were not made. Any that is not a read makes it a difference of effects."""
         left = [each.request for each in self._transcript.exchanges[number:]]
         changing = [each for each in left if each.effect_class != "read"]
         verdict = self._comparator.requests(left[0], None)
@@ -152,7 +153,7 @@ class Following:
 
 
 def was_stopped(outcome: Outcome) -> bool:
-    """True where it is not the node that ended the execution. Fuel is counted alike, and is compared."""
+    """Return True where the execution was not ended by the node. Fuel is deterministic, and is compared."""
     return isinstance(outcome, Denied) or (isinstance(outcome, LimitHit) and outcome.limit != "fuel")
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.control.controller import gathered, has_line, step
+from vesper.migration.control.controller import add_times, has_line, step
 from vesper.migration.control.state import (
     Agreed,
     Changed,
@@ -33,10 +33,10 @@ from vesper.migration.control.state import (
     Event,
     Forget,
     Generated,
+    NodeState,
     PathDemoted,
     PathState,
     Settings,
-    State,
     Tick,
     Timed,
 )
@@ -45,30 +45,30 @@ from vesper.migration.stores import codec, traffic
 from vesper.migration.stores.store import WHOLE, Batch, Happened, Line, NodeKey, SeenOnPath, Store, Transaction
 
 _NEW = PathState()
-_MOST_PREFIXES = 1000
+_MAX_PREFIXES = 1000
 """Maximum number of prefixes of one path. A request with any further prefix is compared, which is always safe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    state: State
+    state: NodeState
     decisions: tuple[Decision, ...]
     is_repeat: bool = False
     """True where the batch had been applied before, and nothing changed."""
 
 
-def load(store: Store, key: NodeKey, settings: Settings) -> State:
+def load(store: Store, key: NodeKey, settings: Settings) -> NodeState:
     """Return the state of a node; a fresh one where the store does not know it."""
     text = store.read(key)
-    return State(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
+    return NodeState(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
 
 
 def apply(store: Store, key: NodeKey, batch: Batch, settings: Settings, now_us: int, is_in_use: bool = True) -> Applied:
     """Apply the batch of a process, at most once. `is_in_use` is True where that process still runs the node."""
-    return store.transact(key, lambda transaction: _applied(transaction, key, batch, settings, now_us, is_in_use))
+    return store.transact(key, lambda transaction: _apply_batch(transaction, key, batch, settings, now_us, is_in_use))
 
 
-def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: int) -> Applied:
+def apply_event(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: int) -> Applied:
     """Apply an order of a person, or a finding about an ended process.
 
     It has no number, so that a repetition is applied again.
@@ -76,7 +76,7 @@ def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: i
 
     def work(transaction: Transaction) -> Applied:
         ledger = _Ledger(transaction, key, settings, now_us)
-        ledger.happen(Happened(event))
+        ledger.apply_event(Happened(event))
         traffic.keep(transaction, ledger.state, {}, now_us, is_in_use=False)
         return ledger.finish()
 
@@ -99,7 +99,7 @@ def forget(
             return None
         if transaction.document(traffic.SAMPLES) is None and not ledger.state.compared:
             return None
-        ledger.happen(Happened(event))
+        ledger.apply_event(Happened(event))
         transaction.clear()
         transaction.put_document(traffic.TRAFFIC, written)
         return ledger.finish()
@@ -107,7 +107,7 @@ def forget(
     return store.transact(key, work)
 
 
-def _applied(
+def _apply_batch(
     transaction: Transaction, key: NodeKey, batch: Batch, settings: Settings, now_us: int, is_in_use: bool
 ) -> Applied:
     ledger = _Ledger(transaction, key, settings, now_us)
@@ -117,13 +117,13 @@ def _applied(
     for path, text in batch.paths.items():
         if len(ledger.state.paths) < MAX_PATHS or transaction.path(path) is not None:
             _note_path(transaction, path, text)
-    ledger.happen_all(batch.happened)
+    ledger.apply_events(batch.happened)
     if batch.attempt is None or batch.attempt >= ledger.state.attempt:
         for path, seen in batch.agreed.items():
             ledger.agree(path, seen)
         for path, fingerprints in batch.generated.items():
             ledger.generate(path, fingerprints)
-    ledger.happen(Happened(Tick()))  # applies a pending promotion, and ends an expired pin
+    ledger.apply_event(Happened(Tick()))  # applies a pending promotion, and ends an expired pin
     traffic.keep(transaction, ledger.state, batch.served, now_us, is_in_use)
     return ledger.finish()
 
@@ -133,7 +133,7 @@ def _note_path(transaction: Transaction, path: str, text: str) -> None:
     known = transaction.path(path)
     if known is not None:
         seen, more = PathNote.from_text(known), PathNote.from_text(text)
-        prefixes = tuple(dict.fromkeys((*seen.prefixes, *more.prefixes)))[:_MOST_PREFIXES]
+        prefixes = tuple(dict.fromkeys((*seen.prefixes, *more.prefixes)))[:_MAX_PREFIXES]
         if prefixes == seen.prefixes:
             return
         text = replace(seen, prefixes=prefixes).to_text()
@@ -149,11 +149,11 @@ class _Ledger:
         self._now_us = now_us
         text = transaction.state()
         self._before = text
-        self.state = State(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
-        self._begun = self.state.paths
+        self.state = NodeState(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
+        self._paths_before = self.state.paths
         """Paths at the start of the transaction. The batch was gathered before."""
         self._decisions: list[Decision] = []
-        self._said: list[Decision] = []
+        self._recorded: list[Decision] = []
         """Decisions that become lines of the history."""
 
     def agree(self, path: str, seen: SeenOnPath) -> None:
@@ -162,10 +162,10 @@ class _Ledger:
         node_scope, path_scope = self._node_scope(), self._path_scope("p", path)
         for_node = set(mixed) - self._transaction.known(node_scope, mixed)
         for_path: set[int] = set()
-        if not self._is_afresh(path, seen.attempt):
+        if not self._has_restarted(path, seen.attempt):
             for_path = set(wanted) - self._transaction.known(path_scope, wanted)
-        for_node = self._within(node_scope, for_node)
-        for_path = self._within(path_scope, for_path)
+        for_node = self._limit_to_room(node_scope, for_node)
+        for_path = self._limit_to_room(path_scope, for_path)
         compared = max(seen.compared, len(for_node), len(for_path))
         attempt, path_attempt = self.state.attempt, self._path(path).attempt
         is_counted = self.state.mode.level > 0
@@ -179,19 +179,19 @@ class _Ledger:
 
     def generate(self, path: str, fingerprints: frozenset[int]) -> None:
         """Count generated inputs that neither traffic nor an earlier generation brought."""
-        if self._is_afresh(path, None):
+        if self._has_restarted(path, None):
             return
         scope = self._path_scope("g", path)
         new = set(fingerprints) - self._transaction.known("d", fingerprints)
         new -= self._transaction.known(self._path_scope("p", path), new)
         new -= self._transaction.known(scope, new)
-        new = self._within(scope, new)
+        new = self._limit_to_room(scope, new)
         if new and self.state.mode.level > 0:
             self._step(Generated(path, len(new)))
             if path in self.state.paths:
                 self._transaction.add(scope, new)
 
-    def happen_all(self, happened: Sequence[Happened]) -> None:
+    def apply_events(self, happened: Sequence[Happened]) -> None:
         """Apply events in order. Times of runs are the bulk, and are applied together while they decide nothing."""
         place = 0
         while place < len(happened):
@@ -200,18 +200,18 @@ class _Ledger:
                 if not isinstance(each.event, Timed):
                     break
                 times.append(each.event)
-            self.state, count = gathered(self.state, times)
+            self.state, count = add_times(self.state, times)
             place += count
             if place < len(happened):
-                self.happen(happened[place])
+                self.apply_event(happened[place])
                 place += 1
 
-    def happen(self, happened: Happened) -> None:
+    def apply_event(self, happened: Happened) -> None:
         event = happened.event
         if happened.divergence is not None:
-            self._keep(happened.divergence)
+            self._put_divergence(happened.divergence)
         if isinstance(event, Diverged):
-            event = self._taken_back(event, happened.input)
+            event = self._take_back(event, happened.input)
         elif isinstance(event, Close) and self._close(event):
             return
         self._step(event)
@@ -222,8 +222,8 @@ class _Ledger:
         if text != self._before:
             self._transaction.put_state(text)
         count, last = self._transaction.head()
-        for decision in self._said:
-            line = _chained(count, last, self._key, decision, self._now_us)
+        for decision in self._recorded:
+            line = _chain(count, last, self._key, decision, self._now_us)
             self._transaction.append(line)
             count, last = line.number, line.hash
         return Applied(self.state, tuple(self._decisions))
@@ -232,7 +232,7 @@ class _Ledger:
         before = self.state
         self.state, decisions = step(before, event, self._now_us)
         self._decisions += decisions
-        self._said += [each for each in decisions if has_line(before, each)]
+        self._recorded += [each for each in decisions if has_line(before, each)]
         if self.state.attempt != before.attempt:
             self._transaction.drop("n")
             self._transaction.drop("p")
@@ -242,13 +242,13 @@ class _Ledger:
                 self._transaction.drop(f"p{decision.path}:")
                 self._transaction.drop(f"g{decision.path}:")
 
-    def _keep(self, seen: Divergence) -> None:
+    def _put_divergence(self, seen: Divergence) -> None:
         text = self._transaction.divergence(seen.fingerprint)
         if text is not None:
-            seen = Divergence.from_text(text).and_again(seen)
+            seen = Divergence.from_text(text).merge(seen)
         self._transaction.put_divergence(seen.fingerprint, seen.to_text())
 
-    def _taken_back(self, event: Diverged, input_: int | None) -> Diverged:
+    def _take_back(self, event: Diverged, input_: int | None) -> Diverged:
         """Remove a diverged input from the agreements for good, and mark the event accordingly."""
         if input_ is None:
             return event
@@ -257,7 +257,7 @@ class _Ledger:
         was_clean = bool(self._transaction.known(scope, [mixed]))
         if was_clean:
             self._transaction.remove(scope, mixed)
-        self._transaction.add("d", self._within("d", {input_}))
+        self._transaction.add("d", self._limit_to_room("d", {input_}))
         return replace(event, was_clean=was_clean)
 
     def _close(self, event: Close) -> bool:
@@ -276,22 +276,22 @@ class _Ledger:
         if is_fault and event.fingerprint not in self.state.open:
             closed_fault = Closed(event.fingerprint, known.path, event.who, event.why)
             self._decisions.append(closed_fault)
-            self._said.append(closed_fault)
+            self._recorded.append(closed_fault)
             return True
         return False
 
-    def _within(self, scope: str, fingerprints: set[int]) -> set[int]:
+    def _limit_to_room(self, scope: str, fingerprints: set[int]) -> set[int]:
         """Return as many fingerprints as the set has room for."""
         room = max(0, MAX_FINGERPRINTS - self._transaction.size(scope)) if fingerprints else 0
         return fingerprints if len(fingerprints) <= room else set(sorted(fingerprints)[:room])
 
-    def _is_afresh(self, path: str, attempt: int | None) -> bool:
+    def _has_restarted(self, path: str, attempt: int | None) -> bool:
         """Return True where the path restarted its evidence after these inputs were gathered.
 
         This may have happened in the same batch, or before the process knew. Agreements beside a divergence do not
         outweigh it: a path that is wrong for one input in ten agrees on the other nine, in every batch.
         """
-        begun = self._begun.get(path, _NEW).attempt
+        begun = self._paths_before.get(path, _NEW).attempt
         return (begun if attempt is None else min(begun, attempt)) < self._path(path).attempt
 
     def _path(self, path: str) -> PathState:
@@ -314,7 +314,7 @@ def mix(path: str, fingerprint: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Killed:
+class KillSwitch:
     """The kill switch of all nodes that share the store."""
 
     who: str
@@ -324,24 +324,24 @@ class Killed:
 
 def kill_all(store: Store, who: str, why: str, now_us: int) -> None:
     """Turn the kill switch on: every node runs on Python alone once its process polls. Modes stay."""
-    _put_killed(store, Killed(who, why, now_us), {"kind": "killed_all", "who": who, "why": why}, now_us)
+    _put_kill_switch(store, KillSwitch(who, why, now_us), {"kind": "killed_all", "who": who, "why": why}, now_us)
 
 
 def resume_all(store: Store, who: str, why: str, now_us: int) -> None:
     """Turn the kill switch off: every node returns to its mode."""
-    _put_killed(store, None, {"kind": "resumed_all", "who": who, "why": why}, now_us)
+    _put_kill_switch(store, None, {"kind": "resumed_all", "who": who, "why": why}, now_us)
 
 
-def killed(store: Store) -> Killed | None:
+def read_kill_switch(store: Store) -> KillSwitch | None:
     text = store.read(WHOLE)
     try:
         found = None if text is None else json.loads(text)["killed"]
-        return None if found is None else Killed(**found)
+        return None if found is None else KillSwitch(**found)
     except (ValueError, KeyError, TypeError) as error:
         raise codec.BadState(f"the switch for all nodes: {error}") from None
 
 
-def _put_killed(store: Store, switch: Killed | None, record: dict[str, Any], now_us: int) -> None:
+def _put_kill_switch(store: Store, switch: KillSwitch | None, record: dict[str, Any], now_us: int) -> None:
     """Write the switch, and a line with its author into the history of the whole store."""
     text = json.dumps({"killed": None if switch is None else asdict(switch)}, sort_keys=True)
 
@@ -355,7 +355,7 @@ def _put_killed(store: Store, switch: Killed | None, record: dict[str, Any], now
 # -- history --------------------------------------------------------------------------------------
 
 
-def _chained(count: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
+def _chain(count: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
     return _line(count, previous, key, record_of(decision), now_us)
 
 

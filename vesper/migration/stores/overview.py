@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.control.controller import is_proven, missing
+from vesper.migration.control.controller import is_proven, missing_conditions
 from vesper.migration.control.modes import LADDER, PATH_THRESHOLD, THRESHOLDS, Engine, Mode
-from vesper.migration.control.state import PathState, Settings, State
+from vesper.migration.control.state import NodeState, PathState, Settings
 from vesper.migration.statistics import wilson
 from vesper.migration.statistics.confidence import clean_runs_needed
 from vesper.migration.statistics.evalue import EProcess, log_needed
 from vesper.migration.stores import codec
-from vesper.migration.stores.ledger import Killed, killed
+from vesper.migration.stores.ledger import KillSwitch, read_kill_switch
 from vesper.migration.stores.store import NodeKey, Store, keys_of
 from vesper.migration.stores.traffic import TRAFFIC, Traffic, traffic_of
 
@@ -30,7 +30,7 @@ class NodeOverview:
     """A node in an epoch."""
 
     key: NodeKey
-    state: State | None
+    state: NodeState | None
     """State; None where it cannot be read, and then `problem` contains the reason."""
     traffic: Traffic
     problem: str | None = None
@@ -45,7 +45,7 @@ class NodeOverview:
 class Overview:
     store: str
     warnings: Sequence[str]
-    killed: Killed | None
+    killed: KillSwitch | None
     nodes: Sequence[NodeOverview]
     """Per node, the epoch that was written last, or all epochs."""
     others: Sequence[NodeOverview] = ()
@@ -62,7 +62,7 @@ def read_overview(store: Store, settings: Settings, all_epochs: bool = False, no
     shown = nodes if all_epochs else newest(nodes)
     keys = {each.key for each in shown}
     others = [each for each in nodes if each.key not in keys]
-    return Overview(store.name, tuple(store.warnings()), killed(store), tuple(shown), tuple(others))
+    return Overview(store.name, tuple(store.warnings()), read_kill_switch(store), tuple(shown), tuple(others))
 
 
 def read_node(store: Store, key: NodeKey, settings: Settings) -> NodeOverview:
@@ -89,14 +89,14 @@ def newest(nodes: Iterable[NodeOverview]) -> list[NodeOverview]:
 # -- what is missing ------------------------------------------------------------------------------
 
 
-def running_mode(state: State, highest: Mode | None) -> Mode:
+def running_mode(state: NodeState, highest: Mode | None) -> Mode:
     """Return the mode in effect: that of the store, capped by the configuration."""
     return state.mode if highest is None else min(state.mode, highest, key=lambda each: each.level)
 
 
-def lacking(state: State, highest: Mode | None = None) -> list[str]:
+def lacking(state: NodeState, highest: Mode | None = None) -> list[str]:
     """Return the missing conditions for the next mode as texts. `highest` is the mode that the configuration allows."""
-    words = [str(each) for each in missing(state)]
+    words = [str(each) for each in missing_conditions(state)]
     if highest is not None and state.mode.level >= highest.level and state.mode is not LADDER[-1]:
         words.insert(0, f"a configuration that allows more than {highest.value}")
     return words
@@ -117,7 +117,7 @@ class Statistics:
     """Clean runs needed with the present number of divergences."""
 
 
-def statistics(state: State) -> Statistics | None:
+def statistics(state: NodeState) -> Statistics | None:
     """Return the statistics for the next mode with a threshold; None in the highest mode."""
     mode = next((mode for mode in LADDER[state.mode.level + 1 :] if mode in THRESHOLDS), None)
     if mode is None:
@@ -152,20 +152,20 @@ class PathOverview:
     note: PathNote | None
 
 
-def read_paths(store: Store, state: State) -> list[PathOverview]:
+def read_paths(store: Store, state: NodeState) -> list[PathOverview]:
     """Return the paths with evidence, those with the most first."""
     notes = store.paths(NodeKey(state.node, state.epoch))
     ordered = sorted(state.paths.items(), key=lambda each: (-each[1].clean - each[1].generated, each[0]))
     return [_path(state, letters(at), name, seen, notes.get(name)) for at, (name, seen) in enumerate(ordered)]
 
 
-def _path(state: State, letter: str, name: str, seen: PathState, text: str | None) -> PathOverview:
+def _path(state: NodeState, letter: str, name: str, seen: PathState, text: str | None) -> PathOverview:
     needed = 0 if state.is_complete else clean_runs_needed(PATH_THRESHOLD, 0, seen.attempt)
     lacks = max(0, needed - seen.clean - seen.generated)
-    return PathOverview(letter, name, seen, is_proven(state, name), lacks, _note(text))
+    return PathOverview(letter, name, seen, is_proven(state, name), lacks, _read_note(text))
 
 
-def _note(text: str | None) -> PathNote | None:
+def _read_note(text: str | None) -> PathNote | None:
     """Return the note of a path; None where it is missing or unreadable."""
     try:
         return None if text is None else PathNote.from_text(text)
@@ -183,13 +183,13 @@ def letters(at: int) -> str:
     return text
 
 
-def open_divergences(store: Store, state: State) -> list[Divergence]:
+def open_divergences(store: Store, state: NodeState) -> list[Divergence]:
     """Return the readable open divergences, the newest first."""
-    kept = [_divergence(text) for text in store.divergences(NodeKey(state.node, state.epoch))]
+    kept = [_read_divergence(text) for text in store.divergences(NodeKey(state.node, state.epoch))]
     return [each for each in kept if each is not None and each.fingerprint in state.open]
 
 
-def _divergence(text: str) -> Divergence | None:
+def _read_divergence(text: str) -> Divergence | None:
     try:
         return Divergence.from_text(text)
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -26,21 +26,21 @@ from typing import Any, TypeVar
 from vesper.migration.stores.redis_values import (
     PREFIX,
     Keys,
-    damaged,
-    decoded,
+    damage_error,
+    decode_text,
     key_of,
     line_of,
     number_and_time,
+    parse_count,
     turn_and_text,
     warnings_of,
-    whole,
 )
 from vesper.migration.stores.store import Line, NodeKey, StoreAway, StoreError, Transaction
 from vesper.migration.stores.store_rules import (
-    FORGOTTEN_US,
+    PROCESS_RETENTION_US,
     SECRET_BYTES,
-    checked_fingerprint,
-    checked_secret,
+    check_fingerprint,
+    check_secret,
     next_line,
 )
 
@@ -48,15 +48,15 @@ T = TypeVar("T")
 FORMAT = 1
 WAIT_SECONDS = 2.0
 """Timeout in seconds of a reply, and of the repetitions of a transaction that lost to others."""
-CHUNK = 10_000
+CHUNK_SIZE = 10_000
 _PAUSE_SECONDS = 0.005
 _RESERVED_MS = 500
-_MANY = 1 << 20
+_DIVERGENCES_PER_TURN = 1 << 20
 """More than the number of divergences that a transaction can write."""
 _FORMAT_KEY, _VERSIONS_KEY, _SECRET_KEY = f"{PREFIX}format", f"{PREFIX}versions", f"{PREFIX}secret"
 
 
-class _Here:
+class _ProcessClient:
     """The client of one process."""
 
     __slots__ = ("client", "pid")
@@ -67,7 +67,7 @@ class _Here:
         """Untyped: by the driver's types a reply may be text, and here all replies are bytes."""
 
 
-_INHERITED: list[_Here] = []
+_INHERITED: list[_ProcessClient] = []
 
 
 class RedisMigrationStore:
@@ -86,8 +86,8 @@ class RedisMigrationStore:
         times = {"socket_timeout": WAIT_SECONDS, "socket_connect_timeout": WAIT_SECONDS}
         self._make: Callable[[], Any] = lambda: Redis.from_url(url, retry=Retry(NoBackoff(), 0), **times)
         try:
-            self._here = _Here(self._make())
-            pool = self._here.client.connection_pool
+            self._process_client = _ProcessClient(self._make())
+            pool = self._process_client.client.connection_pool
             pool.connection_class(**pool.connection_kwargs)  # rejects unknown options in the address
         except (TypeError, ValueError):  # without the driver's message, which may contain the password
             raise StoreError(
@@ -110,14 +110,14 @@ class RedisMigrationStore:
 
         A child makes its own after a fork, which copies locks that other threads hold.
         """
-        here = self._here
+        here = self._process_client
         if here.pid != os.getpid():
             _INHERITED.append(here)  # the sockets are the parent's
-            here = self._here = _Here(self._make())
+            here = self._process_client = _ProcessClient(self._make())
         return here.client
 
     def warnings(self) -> Sequence[str]:
-        with self._asking():
+        with self._translating_errors():
             return [f"{self._name}: {text}" for text in warnings_of(self._client)]
 
     def transact(self, key: NodeKey, work: Callable[[Transaction], T]) -> T:
@@ -126,7 +126,7 @@ class RedisMigrationStore:
         keys = Keys(key)
         deadline = time.monotonic() + WAIT_SECONDS
         has_reserved = False
-        with self._asking(), self._client.pipeline() as pipeline:
+        with self._translating_errors(), self._client.pipeline() as pipeline:
             while True:
                 change = _Change(pipeline, self._name, keys)
                 if has_reserved or not change.is_reserved:
@@ -151,44 +151,44 @@ class RedisMigrationStore:
         return bool(self._client.set(keys.reserved, 1, nx=True, px=_RESERVED_MS))
 
     def versions(self) -> Mapping[NodeKey, int]:
-        with self._asking():
+        with self._translating_errors():
             found = self._client.hgetall(_VERSIONS_KEY)
-        return {key_of(decoded(name, self._name)): whole(each, self._name) for name, each in found.items()}
+        return {key_of(decode_text(name, self._name)): parse_count(each, self._name) for name, each in found.items()}
 
     def read(self, key: NodeKey) -> str | None:
-        with self._asking():
+        with self._translating_errors():
             found = self._client.get(Keys(key).state)
-        return None if found is None else decoded(found, self._name)
+        return None if found is None else decode_text(found, self._name)
 
     def history(self, key: NodeKey) -> Sequence[Line]:
-        with self._asking():
+        with self._translating_errors():
             return [line_of(each, self._name) for each in self._client.lrange(Keys(key).history, 0, -1)]
 
     def divergences(self, key: NodeKey) -> Sequence[str]:
-        with self._asking():
+        with self._translating_errors():
             found = [turn_and_text(each, self._name) for each in self._client.hvals(Keys(key).divergences)]
         return [text for _, text in sorted(found, reverse=True)]
 
     def paths(self, key: NodeKey) -> Mapping[str, str]:
-        with self._asking():
+        with self._translating_errors():
             found = self._client.hgetall(Keys(key).paths)
-        return {decoded(path, self._name): decoded(found[path], self._name) for path in sorted(found)}
+        return {decode_text(path, self._name): decode_text(found[path], self._name) for path in sorted(found)}
 
     def document(self, key: NodeKey, name: str) -> str | None:
-        with self._asking():
+        with self._translating_errors():
             found = self._client.hget(Keys(key).documents, name)
-            return None if found is None else decoded(found, self._name)
+            return None if found is None else decode_text(found, self._name)
 
     def secret(self) -> bytes:
-        with self._asking():
+        with self._translating_errors():
             self._client.set(_SECRET_KEY, secrets.token_bytes(SECRET_BYTES), nx=True)
-            return checked_secret(self._client.get(_SECRET_KEY), self._name)
+            return check_secret(self._client.get(_SECRET_KEY), self._name)
 
     def close(self) -> None:
         self._client.close()
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _translating_errors(self) -> Iterator[None]:
         """Translate errors of the driver into `StoreError` and `StoreAway`.
 
         Messages of the driver may contain an address with a password, so that only their kind is shown; replies of
@@ -203,9 +203,9 @@ class RedisMigrationStore:
             kind = type(error.__context__ or error).__name__
             raise StoreAway(f"{self._name}: Redis cannot be reached or does not answer ({kind})") from error
         except exceptions.RedisError as error:
-            raise self._answered(error) from error
+            raise self._error_of_reply(error) from error
 
-    def _answered(self, error: Exception) -> StoreError:
+    def _error_of_reply(self, error: Exception) -> StoreError:
         from redis import exceptions
 
         # The driver prepends the command, which contains the data.
@@ -217,7 +217,7 @@ class RedisMigrationStore:
         if "MISCONF" in said:
             return StoreAway(f"{self._name}: Redis cannot write to its disk; nothing was done ({said})")
         if "WRONGTYPE" in said:
-            return damaged(said, self._name)
+            return damage_error(said, self._name)
         if "unknown command" in said:
             return StoreError(f"{self._name}: Redis 6.2 or newer is needed ({said})")
         return StoreError(f"{self._name}: the migration state cannot be used ({said})")
@@ -250,8 +250,8 @@ class _Change:
         self.is_reserved = reserved is not None
         self._has_format = found is not None
         _check_format(found, name)
-        self._turn = 0 if turn is None else whole(turn, name)
-        self._state: str | None = None if state is None else decoded(state, name)
+        self._turn = 0 if turn is None else parse_count(turn, name)
+        self._state: str | None = None if state is None else decode_text(state, name)
         self._put_state: list[str] = []
         self._put_applied: dict[str, int] = {}
         self._put_divergences: dict[str, str] = {}
@@ -307,7 +307,7 @@ class _Change:
         return self._set(scope).size
 
     def drop(self, prefix: str) -> None:
-        names = {decoded(each, self._name) for each in self._redis.smembers(self._keys.scopes)}
+        names = {decode_text(each, self._name) for each in self._redis.smembers(self._keys.scopes)}
         for scope in names.union(self._sets):
             if scope.startswith(prefix):
                 self._sets[scope] = _Set(0)
@@ -338,7 +338,7 @@ class _Change:
         if path in self._put_paths:
             return self._put_paths[path]
         found = None if self._is_cleared else self._redis.hget(self._keys.paths, path)
-        return None if found is None else decoded(found, self._name)
+        return None if found is None else decode_text(found, self._name)
 
     def put_path(self, path: str, text: str) -> None:
         self._put_paths[path] = text
@@ -347,7 +347,7 @@ class _Change:
         if name in self._put_documents:
             return self._put_documents[name]
         found = None if self._is_cleared else self._redis.hget(self._keys.documents, name)
-        return None if found is None else decoded(found, self._name)
+        return None if found is None else decode_text(found, self._name)
 
     def put_document(self, name: str, text: str) -> None:
         self._put_documents[name] = text
@@ -366,7 +366,7 @@ class _Change:
         if not commands:
             turn = self._redis.get(self._keys.turn)
             self._redis.reset()
-            if self._turn != (0 if turn is None else whole(turn, self._name)):
+            if self._turn != (0 if turn is None else parse_count(turn, self._name)):
                 raise self._watch_error("another transaction was done meanwhile")
             return
         self._redis.multi()
@@ -385,13 +385,13 @@ class _Change:
             yield "SET", keys.state, self._put_state[-1]
             yield "HINCRBY", _VERSIONS_KEY, keys.field, len(self._put_state)
         if self._put_applied:
-            yield from self._processes()
+            yield from self._batch_commands()
         for scope, changed in self._sets.items():
             yield from _set_commands(keys, scope, changed)
         if self._lines:
             yield "RPUSH", keys.history, *(json.dumps([each.number, each.text, each.hash]) for each in self._lines)
         for number, (fingerprint, text) in enumerate(self._put_divergences.items()):
-            yield "HSET", keys.divergences, fingerprint, f"{self._turn * _MANY + number}\n{text}"
+            yield "HSET", keys.divergences, fingerprint, f"{self._turn * _DIVERGENCES_PER_TURN + number}\n{text}"
         if self._is_cleared:
             yield "UNLINK", keys.paths, keys.documents
         for path, text in self._put_paths.items():
@@ -399,7 +399,7 @@ class _Change:
         for name, text in self._put_documents.items():
             yield "HSET", keys.documents, name, text
 
-    def _processes(self) -> Iterator[tuple[Any, ...]]:
+    def _batch_commands(self) -> Iterator[tuple[Any, ...]]:
         """Yield the commands that store batch numbers, and that delete those of long-ended processes.
 
         Times are from the clock of Redis, which all processes share.
@@ -409,7 +409,7 @@ class _Change:
         for process, number in self._put_applied.items():
             if not self._redis.hexists(self._keys.processes, process):
                 found = self._redis.hgetall(self._keys.processes)
-                limit = now_us - FORGOTTEN_US
+                limit = now_us - PROCESS_RETENTION_US
                 old = [name for name, each in found.items() if number_and_time(each, self._name)[1] < limit]
                 if old:
                     yield "HDEL", self._keys.processes, *old
@@ -436,12 +436,12 @@ def _set_commands(keys: Keys, scope: str, changed: _Set) -> Iterator[tuple[Any, 
 
 def _chunks(fingerprints: Iterable[int]) -> Iterator[list[int]]:
     left = iter(fingerprints)
-    while chunk := list(islice(left, CHUNK)):
+    while chunk := list(islice(left, CHUNK_SIZE)):
         yield chunk
 
 
 def _member(fingerprint: int) -> bytes:
-    return checked_fingerprint(fingerprint).to_bytes(8, "big")
+    return check_fingerprint(fingerprint).to_bytes(8, "big")
 
 
 def _check_format(found: bytes | None, name: str) -> None:

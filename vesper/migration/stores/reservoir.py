@@ -18,11 +18,11 @@ from vesper.migration.compare.transcript import Transcript
 from vesper.migration.stores.store import NodeKey, Store, Transaction
 
 _log = logging.getLogger("vesper.migration")
-MOST_ON_PATH = 256
-MOST = 2_000
+MAX_PER_PATH = 256
+MAX_PER_NODE = 2_000
 MAX_TEXT = 8 << 10
 """Maximum characters of a kept execution; larger ones are left out."""
-_MOST_WAITING = 500
+_MAX_WAITING = 500
 _INDEX = "transcripts"
 _FORMAT = 1
 
@@ -53,7 +53,7 @@ class Reservoir:
 
     def offer(self, path: str, fingerprint: int, transcript: Transcript) -> bool:
         """Queue an execution on which both engines agreed. Returns False where it would not be kept."""
-        if self._is_sensitive or fingerprint >= self._wanted.get(path, 1 << 64) or self._count >= _MOST_WAITING:
+        if self._is_sensitive or fingerprint >= self._wanted.get(path, 1 << 64) or self._count >= _MAX_WAITING:
             return False
         try:
             text = transcript.to_text()
@@ -95,38 +95,38 @@ def keep(transaction: Transaction, offered: Mapping[str, Kept], now_us: int) -> 
 
     Returns, per full path, the fingerprint below which another would be kept.
     """
-    index = _index(transaction.document(_INDEX))
+    index = _read_index(transaction.document(_INDEX))
     counts = dict(index.counts)
     changed: dict[str, Kept] = {}
     for path, new in offered.items():
-        if path not in counts and len(counts) >= MOST:
+        if path not in counts and len(counts) >= MAX_PER_NODE:
             continue
-        merged = _smallest({**_kept(transaction.document(_name(path))), **new}, MOST_ON_PATH)
+        merged = _smallest({**_read_kept(transaction.document(_name(path))), **new}, MAX_PER_PATH)
         changed[path], counts[path] = merged, len(merged)
     quota = _quota(counts)
     for path, count in counts.items():
         if count > quota:
-            found = changed.get(path) or _kept(transaction.document(_name(path)))
+            found = changed.get(path) or _read_kept(transaction.document(_name(path)))
             changed[path] = _smallest(found, quota)
             counts[path] = len(changed[path])
     for path, kept in changed.items():
         transaction.put_document(_name(path), _text({f"{each:016x}": text for each, text in kept.items()}))
     if changed:
         transaction.put_document(_INDEX, _text({"format": _FORMAT, "at_us": now_us, "counts": counts}))
-    is_full = sum(counts.values()) >= MOST
-    limits = {path: max(changed[path]) for path in changed if is_full or len(changed[path]) >= MOST_ON_PATH}
+    is_full = sum(counts.values()) >= MAX_PER_NODE
+    limits = {path: max(changed[path]) for path in changed if is_full or len(changed[path]) >= MAX_PER_PATH}
     return limits | {path: 0 for path in offered if path not in counts}
 
 
 def transcripts(store: Store, key: NodeKey) -> dict[str, Kept]:
     """Return all kept executions of a node in an epoch, by path."""
-    counts = _index(store.document(key, _INDEX)).counts
-    return {path: _kept(store.document(key, _name(path))) for path in sorted(counts)}
+    counts = _read_index(store.document(key, _INDEX)).counts
+    return {path: _read_kept(store.document(key, _name(path))) for path in sorted(counts)}
 
 
 def last_kept_us(store: Store, key: NodeKey) -> int:
     """Return the time of the last kept execution in microseconds; 0 where there is none."""
-    return _index(store.document(key, _INDEX)).at_us
+    return _read_index(store.document(key, _INDEX)).at_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class _Index:
     counts: Mapping[str, int]
 
 
-def _index(text: str | None) -> _Index:
+def _read_index(text: str | None) -> _Index:
     if text is None:
         return _Index(0, {})
     try:
@@ -149,7 +149,7 @@ def _index(text: str | None) -> _Index:
     return _Index(0, {})
 
 
-def _kept(text: str | None) -> Kept:
+def _read_kept(text: str | None) -> Kept:
     try:
         return {} if text is None else {int(each, 16): str(kept) for each, kept in json.loads(text).items()}
     except (ValueError, AttributeError) as error:
@@ -157,14 +157,14 @@ def _kept(text: str | None) -> Kept:
         return {}
 
 
-def _smallest(kept: Kept, most: int) -> Kept:
-    return {each: kept[each] for each in sorted(kept)[:most]}
+def _smallest(kept: Kept, max_count: int) -> Kept:
+    return {each: kept[each] for each in sorted(kept)[:max_count]}
 
 
 def _quota(counts: Mapping[str, int]) -> int:
     """Return the number of executions per path with which all together stay within the maximum."""
-    quota = MOST_ON_PATH
-    while quota > 1 and sum(min(count, quota) for count in counts.values()) > MOST:
+    quota = MAX_PER_PATH
+    while quota > 1 and sum(min(count, quota) for count in counts.values()) > MAX_PER_NODE:
         quota -= 1
     return quota
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from vesper.migration.control.modes import Engine
-from vesper.migration.control.state import State
+from vesper.migration.control.state import NodeState
 from vesper.migration.stores.traffic import HOUR_US, Traffic
 
-FEWEST = 20
+MIN_TIMES = 20
 """Minimum number of times for a mean. A round starts empty, so that the mean is unknown for a moment."""
 
 
@@ -34,7 +34,7 @@ class Rollback:
         return None if self.python_ns is None else self.requests * self.python_ns / (HOUR_US * 1000)
 
 
-def rollback_of(state: State, traffic: Traffic, now_us: int, hours: int) -> Rollback | None:
+def rollback_of(state: NodeState, traffic: Traffic, now_us: int, hours: int) -> Rollback | None:
     """Return the busiest hour; None where the direct engine returned no outcome within `hours`."""
     last = now_us // HOUR_US
     most = max(
@@ -51,4 +51,4 @@ def _by_direct(counts: Mapping[str, int]) -> int:
 
 def _mean(times: tuple[int, ...]) -> float | None:
     """Return the mean without the slowest twentieth, in which the process mostly waited for a processor."""
-    return fmean(sorted(times)[: len(times) * 19 // 20]) if len(times) >= FEWEST else None
+    return fmean(sorted(times)[: len(times) * 19 // 20]) if len(times) >= MIN_TIMES else None

@@ -5,19 +5,19 @@ from __future__ import annotations
 from vesper.migration.stores.store import Line, StoreError
 
 SECRET_BYTES = 16
-FORGOTTEN_US = 7 * 24 * 3600 * 10**6
+PROCESS_RETENTION_US = 7 * 24 * 3600 * 10**6
 """Microseconds without a batch after which the number of a process is deleted. Process names are random, and a batch is
 sent again within seconds or never."""
 _SPACE = 2**64
 
 
-def checked_fingerprint(fingerprint: int) -> int:
+def check_fingerprint(fingerprint: int) -> int:
     if not 0 <= fingerprint < _SPACE:
         raise ValueError("a fingerprint is a whole number of 64 bits")
     return fingerprint
 
 
-def checked_secret(found: object, name: str) -> bytes:
+def check_secret(found: object, name: str) -> bytes:
     """Return the secret of a store. Raises `StoreError` for another length: the secret keys all evidence."""
     secret = bytes(found) if isinstance(found, bytes | bytearray | memoryview) else b""
     if len(secret) != SECRET_BYTES:

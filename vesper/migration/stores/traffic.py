@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from vesper.migration.control.modes import LADDER, Engine, Mode
-from vesper.migration.control.state import State
+from vesper.migration.control.state import NodeState
 from vesper.migration.statistics import wilson
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ SAMPLE_US = 60 * 10**6
 MAX_SAMPLES = 2000
 _FORMAT = 1
 _LOG = logging.getLogger("vesper.migration")
-_MOMENTS = ("written_us", "sampled_us")
+_TIME_FIELDS = ("written_us", "sampled_us")
 _SERVED = frozenset(f"{mode.value}/{engine.value}" for mode in Mode for engine in Engine)
 
 
@@ -49,12 +49,12 @@ class Traffic:
     """Time of the last write by a process that runs the node, in microseconds."""
     sampled_us: int | None = None
 
-    def and_served(self, served: Mapping[str, int], now_us: int) -> Traffic:
+    def add_served(self, served: Mapping[str, int], now_us: int) -> Traffic:
         """Return the traffic with more requests in the present hour. The newest `MAX_HOURS` hours stay."""
         counts = {name: count for name, count in served.items() if count}
         for name, count in counts.items():
-            _served(name)
-            _count(count)
+            _check_served(name)
+            _check_count(count)
         if not counts:
             return self
         hour = now_us // HOUR_US
@@ -80,9 +80,10 @@ class Traffic:
     def from_text(text: str) -> Traffic:
         found = _read(text)
         hours = {
-            int(hour): {_served(name): _count(n) for name, n in each.items()} for hour, each in found["hours"].items()
+            int(hour): {_check_served(name): _check_count(n) for name, n in each.items()}
+            for hour, each in found["hours"].items()
         }
-        written_us, sampled_us = (None if found[name] is None else _count(found[name]) for name in _MOMENTS)
+        written_us, sampled_us = (None if found[name] is None else _check_count(found[name]) for name in _TIME_FIELDS)
         return Traffic(hours, written_us, sampled_us)
 
 
@@ -110,10 +111,10 @@ def samples_from_text(text: str) -> tuple[Sample, ...]:
 
 def _samples(found: list[Any]) -> Iterator[Sample]:
     for at_us, clean, divergences, level in found:
-        yield Sample(_count(at_us), _count(clean), _count(divergences), LADDER[_count(level)])
+        yield Sample(_check_count(at_us), _check_count(clean), _check_count(divergences), LADDER[_check_count(level)])
 
 
-def thinned(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
+def thin(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
     """Return at most `MAX_SAMPLES` samples.
 
     Every other one is removed, except for the first and the last: old samples become coarser with each pass.
@@ -125,18 +126,18 @@ def thinned(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
 
 
 def keep(
-    transaction: Transaction, state: State, served: Mapping[str, int], now_us: int, is_in_use: bool = True
+    transaction: Transaction, state: NodeState, served: Mapping[str, int], now_us: int, is_in_use: bool = True
 ) -> None:
     """Count the requests of a batch, and add a sample if the last one is a minute old.
 
     A write from outside of running processes (`is_in_use` is False) leaves `written_us` alone: the epoch written last
     counts as the one in use, and an order for another epoch must not change that.
     """
-    traffic = traffic_of(transaction.document(TRAFFIC), state.node).and_served(served, now_us)
+    traffic = traffic_of(transaction.document(TRAFFIC), state.node).add_served(served, now_us)
     # The absolute distance, so that a clock that was set back does not stop the sampling.
     if traffic.sampled_us is None or abs(now_us - traffic.sampled_us) >= SAMPLE_US:
         samples = samples_of(transaction.document(SAMPLES), state.node)
-        samples = thinned((*samples, Sample(now_us, state.clean, state.divergences, state.mode)))
+        samples = thin((*samples, Sample(now_us, state.clean, state.divergences, state.mode)))
         transaction.put_document(SAMPLES, samples_text(samples))
         traffic = replace(traffic, sampled_us=now_us)
     if is_in_use or traffic.written_us is None:
@@ -148,7 +149,7 @@ def traffic_of(text: str | None, node: str) -> Traffic:
     """Return the stored traffic; an empty one where there is none or it cannot be read."""
     try:
         return Traffic() if text is None else Traffic.from_text(text)
-    except _WRONG as error:
+    except _READ_ERRORS as error:
         _LOG.warning("the counted requests of %s cannot be read, and are begun anew: %s", node, _why(error))
         return Traffic()
 
@@ -156,25 +157,25 @@ def traffic_of(text: str | None, node: str) -> Traffic:
 def samples_of(text: str | None, node: str) -> tuple[Sample, ...]:
     try:
         return () if text is None else samples_from_text(text)
-    except _WRONG as error:
+    except _READ_ERRORS as error:
         _LOG.warning("the samples of the evidence of %s cannot be read, and are begun anew: %s", node, _why(error))
         return ()
 
 
-_WRONG = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+_READ_ERRORS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
 
 
 def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _served(name: str) -> str:
+def _check_served(name: str) -> str:
     if name not in _SERVED:
         raise ValueError(f"{name!r} is no mode and engine, as in `canary_direct/python`")
     return name
 
 
-def _count(value: object) -> int:
+def _check_count(value: object) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value

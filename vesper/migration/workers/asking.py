@@ -10,7 +10,7 @@ from vesper.engines.engine import Completion, Limits
 from vesper.engines.outcome import EngineFault, Outcome
 from vesper.migration.shadow.guarded_direct import NotAsked
 from vesper.migration.workers import wire_values as packed
-from vesper.migration.workers.child import MAX_MESSAGE
+from vesper.migration.workers.child import MAX_MESSAGE_BYTES
 
 
 class Unavailable(NotAsked):
@@ -80,9 +80,9 @@ def _encode(question: Mapping[str, object]) -> bytes:
     try:
         message = packed.message(question)
     except packed.Unsendable as error:
-        raise Unavailable(f"the direct engine's process cannot be given this: {error}") from None
-    if len(message) > MAX_MESSAGE:
-        raise Unavailable(f"the direct engine's process is given at most {MAX_MESSAGE:,} bytes, not {len(message):,}")
+        raise Unavailable(f"no worker can receive this: {error}") from None
+    if len(message) > MAX_MESSAGE_BYTES:
+        raise Unavailable(f"a message to a worker has at most {MAX_MESSAGE_BYTES:,} bytes, not {len(message):,}")
     return message
 
 

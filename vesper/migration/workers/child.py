@@ -3,7 +3,7 @@
 Both sides write length-prefixed typed JSON, never a pickle: decoding executes nothing. A frame that is too long, cannot
 be decoded or has the wrong number ends the child. The child also has a *life pipe*, to which nothing is ever written:
 the kernel ends the child when the parent's end closes, however the parent died and whatever the child was doing
-(`live_as_long_as`).
+(`end_with_parent`).
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from vesper.journal.typed_json import decode
 
 OUT_OF_MEMORY = 86
 """Exit status of a child that hit its memory limit in Python; in Rust it aborts."""
-MAX_MESSAGE = 128 << 20
+MAX_MESSAGE_BYTES = 128 << 20
 """Maximum bytes of a message to the child."""
-MAX_ANSWER = 64 << 20
+MAX_REPLY_BYTES = 64 << 20
 """Maximum bytes of a reply. The longest text of the language is shorter, however it is escaped."""
 HEADER = struct.Struct(">IQ")
 """Length of a message, and its number."""
-_PART = 1 << 20
-_READ = 1 << 16
+_SEND_BYTES = 1 << 20
+_READ_BYTES = 1 << 16
 """Bytes per read: the capacity of a pipe."""
-_LOOK = 1000.0
+_POLL_MS = 1000.0
 """Milliseconds between two checks that a silent child still runs."""
-_TOLD = 2000
-_SAID = "; it said: "
-_PATIENCE = 8
+_MAX_STDERR_BYTES = 2000
+_STDERR_MARK = "; it said: "
+_IDLE_FACTOR = 8
 """Factor on the deadline for a child that neither replies nor computes: the machine may be busy or suspended."""
 _FIRST_DELAY_SECONDS = 0.1
 _MAX_DELAY_SECONDS = 30.0
@@ -57,7 +57,7 @@ class ChildDied(Exception):
     @property
     def how(self) -> str:
         """The cause without the standard error, which may contain inputs. For logs."""
-        return str(self).partition(_SAID)[0]
+        return str(self).partition(_STDERR_MARK)[0]
 
 
 class ChildLate(ChildDied):
@@ -131,28 +131,28 @@ class Child:
     def send(self, question: bytes) -> None:
         if not self._is_ours:
             raise ChildDied("this process did not start it: it was forked from the one that did")
-        if len(question) > MAX_MESSAGE:
-            raise ValueError(f"a message has at most {MAX_MESSAGE:,} bytes, not {len(question):,}")
+        if len(question) > MAX_MESSAGE_BYTES:
+            raise ValueError(f"a message has at most {MAX_MESSAGE_BYTES:,} bytes, not {len(question):,}")
         self._number += 1
         rest = memoryview(HEADER.pack(len(question), self._number) + question)
         clock: _Clock | None = None
         while rest:
             try:
-                rest = rest[self._to.send(rest[:_PART], socket.MSG_NOSIGNAL) :]
+                rest = rest[self._to.send(rest[:_SEND_BYTES], socket.MSG_NOSIGNAL) :]
             except BlockingIOError:
                 clock = clock or _Clock(self.pid, 5.0)
                 self._wait(self._to.fileno(), select.POLLOUT, clock)
             except OSError:
-                raise self._gone() from None
+                raise self._death() from None
 
     def receive(self, seconds: float) -> Any:
         clock = _Clock(self.pid, seconds)
         self._read(HEADER.size, clock)
         length, number = HEADER.unpack_from(self._read_so_far)
-        if length > MAX_ANSWER:
-            raise self._malformed(f"it has {length:,} bytes, more than {MAX_ANSWER:,}")
+        if length > MAX_REPLY_BYTES:
+            raise self._reject_reply(f"it has {length:,} bytes, more than {MAX_REPLY_BYTES:,}")
         if number != self._number:
-            raise self._malformed("it belongs to another question")
+            raise self._reject_reply("it belongs to another question")
         end = HEADER.size + length
         self._read(end, clock)
         text = bytes(self._read_so_far[HEADER.size : end])
@@ -160,9 +160,9 @@ class Child:
         try:
             return decode(text)
         except JournalError as error:
-            raise self._malformed(str(error)) from None
+            raise self._reject_reply(str(error)) from None
 
-    def _malformed(self, why: str) -> ChildDied:
+    def _reject_reply(self, why: str) -> ChildDied:
         self.close()
         return ChildDied(f"its answer was malformed, and it was killed: {why}")
 
@@ -230,11 +230,11 @@ class Child:
         while len(self._read_so_far) < count:
             self._wait(self._from, select.POLLIN, clock)
             try:
-                part = os.read(self._from, _READ)
+                part = os.read(self._from, _READ_BYTES)
             except BlockingIOError:
                 continue
             if not part:
-                raise self._gone()
+                raise self._death()
             self._read_so_far += part
 
     def _wait(self, file: int, event: int, clock: _Clock) -> None:
@@ -245,12 +245,12 @@ class Child:
             if clock.is_over():
                 self.close()
                 raise ChildLate(f"it did not answer within {clock.seconds:g} s of computing, and was killed")
-            if poll.poll(min(max(1.0, clock.left() * 1000), _LOOK)):
+            if poll.poll(min(max(1.0, clock.left() * 1000), _POLL_MS)):
                 return
             if self._has_ended() and not poll.poll(0):  # a grandchild may hold the pipe
-                raise self._gone()
+                raise self._death()
 
-    def _gone(self) -> ChildDied:
+    def _death(self) -> ChildDied:
         """Return the cause of death of a child that closed its end of the pipe."""
         end = time.monotonic() + 5
         while not self._has_ended():
@@ -260,10 +260,10 @@ class Child:
             time.sleep(0.002)
         self._end()
         self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, self._errors.tell() - _TOLD))
+        self._errors.seek(max(0, self._errors.tell() - _MAX_STDERR_BYTES))
         said = self._errors.read().decode(errors="replace").strip()
         self.close()
-        return ChildDied(_how(self._process.returncode) + (f"{_SAID}{said}" if said else ""))
+        return ChildDied(_describe_status(self._process.returncode) + (f"{_STDERR_MARK}{said}" if said else ""))
 
 
 class _Clock:
@@ -275,16 +275,16 @@ class _Clock:
     def __init__(self, pid: int, seconds: float) -> None:
         self.seconds = seconds
         self._pid = pid
-        self._computed = _computed(pid)
+        self._processor_seconds = _processor_seconds(pid)
         self._began = time.monotonic()
 
     def left(self) -> float:
         # A thread uses at most as much processor time as real time, so that no earlier check is needed.
-        return self.seconds - max(_computed(self._pid) - self._computed, 0.0)
+        return self.seconds - max(_processor_seconds(self._pid) - self._processor_seconds, 0.0)
 
     def is_over(self) -> bool:
         waited = time.monotonic() - self._began
-        return waited >= self.seconds * _PATIENCE or (waited >= self.seconds and self.left() <= 0)
+        return waited >= self.seconds * _IDLE_FACTOR or (waited >= self.seconds and self.left() <= 0)
 
 
 class Restarts:
@@ -309,7 +309,7 @@ class Restarts:
         return None if self.is_given_up else max(0.0, self._next - time.monotonic())
 
 
-def _computed(pid: int) -> float:
+def _processor_seconds(pid: int) -> float:
     """Return the processor time of a process in seconds; 0 where it has ended."""
     try:
         return time.clock_gettime(~pid << 3 | 2)  # clock_getcpuclockid(3)
@@ -317,7 +317,7 @@ def _computed(pid: int) -> float:
         return 0.0
 
 
-def _how(status: int) -> str:
+def _describe_status(status: int) -> str:
     if status == OUT_OF_MEMORY:
         return "it ran out of the memory that it may use"
     if status < 0:

@@ -18,10 +18,10 @@ from vesper.migration.compare.transcript import Exchange
 from vesper.migration.control.state import Event
 from vesper.migration.shadow.guarded_direct import PathedAnswer, PathedExecution, PathedProgram, is_scripted
 from vesper.migration.stores.store import NodeKey, StoreError
-from vesper.migration.workers.inflight_counters import Flights, LostFlights, Slot, lost
+from vesper.migration.workers.inflight_counters import Flights, LostFlights, Slot, claim_lost
 
 _log = logging.getLogger("vesper.migration")
-_EVERY = 5.0
+_SCAN_INTERVAL_SECONDS = 5.0
 """Seconds between two scans for the counters of dead processes."""
 
 
@@ -53,11 +53,11 @@ class Counting:
 
         If the store is away they are found again.
         """
-        if time.monotonic() - self._looked < _EVERY:
+        if time.monotonic() - self._looked < _SCAN_INTERVAL_SECONDS:
             return
         self._looked = time.monotonic()
         try:
-            lost(self._folder, self._tell)
+            claim_lost(self._folder, self._tell)
         except (StoreError, OSError) as error:
             _log.warning("what dead processes had under way cannot be told yet: %s", error)
 

@@ -39,15 +39,15 @@ from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 from vesper.values.types import BOOLEAN, INTEGER, Enum, OptionalOf, Record, Type
 
 _log = logging.getLogger("vesper.migration")
-PART = 2000
+PART_SIZE = 2000
 """Inputs between two writes of the position."""
 _DEPTH = 8
 _FORMAT = 2
-_ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
+_ARBITRARY_NOW = datetime(2000, 1, 1, tzinfo=UTC)
 """Start time for a node that could read it, and does not."""
 
 
-_WRONG: tuple[object, ...] = (None, "no such member", 0.5, 1 << 70, [], {})
+_MALFORMED_VALUES: tuple[object, ...] = (None, "no such member", 0.5, 1 << 70, [], {})
 
 
 class NotEnumerable(Exception):
@@ -141,7 +141,7 @@ class Domain:
         yield {**usual, "no such input": 1}
         for name in usual:
             yield {other: value for other, value in usual.items() if other != name}
-            for wrong in _WRONG:
+            for wrong in _MALFORMED_VALUES:
                 yield {**usual, name: wrong}
 
 
@@ -152,7 +152,7 @@ def domain_of(compiled: Compiled) -> Domain:
         raise NotEnumerable(f"{node.node_id} may ask for effects, and nobody can list all that they may answer")
     if _reads_now(node):
         raise NotEnumerable(f"{node.node_id} may read when its execution began, and there is no end of moments")
-    bounds = _bounds(node)
+    bounds = _contract_bounds(node)
     fields = tuple((each.name, _values(each.type, (each.name,), bounds)) for each in node.inputs)
     domain = Domain(_Fields(fields))
     if domain.size > MAX_ENUMERATED:
@@ -209,26 +209,26 @@ _MIRRORED = {
 }
 
 
-def _bounds(node: Node) -> _Bounds:
+def _contract_bounds(node: Node) -> _Bounds:
     """Return the bounds that the contracts set for single integers.
 
     Unlike the hints of `verify.bounds`, every execution must refuse a number beyond them.
     """
     found: dict[_Path, tuple[int | None, int | None]] = {}
     for clause in (*node.constraints, *node.preconditions):
-        for path, verb, value in _required(clause.holds):
+        for path, verb, value in _implied_comparisons(clause.holds):
             low, high = _limits(verb, value)
             known_low, known_high = found.get(path, (None, None))
-            found[path] = (_of_two(max, known_low, low), _of_two(min, known_high, high))
+            found[path] = (_pick_known(max, known_low, low), _pick_known(min, known_high, high))
     return found
 
 
-def _required(condition: Expression) -> Iterator[tuple[_Path, str, Fraction]]:
+def _implied_comparisons(condition: Expression) -> Iterator[tuple[_Path, str, Fraction]]:
     """Yield the comparisons of an input with a number that the condition implies."""
     match condition:
         case Logical(kind="and", left=left, right=right):
-            yield from _required(left)
-            yield from _required(right)
+            yield from _implied_comparisons(left)
+            yield from _implied_comparisons(right)
         case Call(op=op, args=(left, right)) if op.partition(".")[2] in _MIRRORED:
             verb = op.partition(".")[2]
             if (path := _input(left)) is not None and (value := _number(right)) is not None:
@@ -270,7 +270,7 @@ def _limits(verb: str, value: Fraction) -> tuple[int | None, int | None]:
             return ceil(value), floor(value)
 
 
-def _of_two(pick: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+def _pick_known(pick: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return one if other is None else other
     return pick(one, other)
@@ -302,7 +302,7 @@ def _has_agreed(domain: Domain, start: int, count: int, report: Report | None) -
 
 
 def _run(pair: Pair, inputs: dict[str, object], key: bytes) -> Report | None:
-    now = None if pair.compiled.node.type == "function" else _ANY_MOMENT
+    now = None if pair.compiled.node.type == "function" else _ARBITRARY_NOW
     python = pair.python.start(inputs, now).advance(())
     side = DirectSide(pair.direct, key, inputs, now, None)
     direct = side.call()
@@ -353,15 +353,15 @@ def enumerate_all(
         progress(done, domain.size)
         if is_stopped():
             return None
-        report = run(done, PART)
+        report = run(done, PART_SIZE)
         if isinstance(report, Disagreement | Fault):
             position.clear()  # a later enumeration must run all inputs again
             return report
         if isinstance(report, Lost):
             return report
-        if not _has_agreed(domain, done, PART, report):
+        if not _has_agreed(domain, done, PART_SIZE, report):
             return Lost("the report does not cover all inputs of the part")
-        done = min(done + PART, domain.size)
+        done = min(done + PART_SIZE, domain.size)
         position.write(epoch, domain.size, done)
     progress(done, domain.size)
     position.clear()  # a later enumeration, after a divergence, starts from zero

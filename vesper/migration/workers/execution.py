@@ -10,7 +10,7 @@ from vesper.engines.engine import Blocked, Completion, Done, Marks, Observer, Re
 from vesper.engines.outcome import Outcome
 from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.asking import Misuse, decode_outcome, encode_advance
-from vesper.migration.workers.worker_lease import Held
+from vesper.migration.workers.worker_lease import WorkerLease
 
 if TYPE_CHECKING:
     from vesper.migration.workers.isolation import IsolatedProgram
@@ -42,7 +42,7 @@ class IsolatedExecution:
 
     def __init__(
         self,
-        held: Held,
+        held: WorkerLease,
         start: bytes,
         program: IsolatedProgram,
         observe: Observer | None,

@@ -30,11 +30,11 @@ from vesper.host.host import definition_of
 from vesper.migration.compare.reports import Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.workers import wire_values as packed
-from vesper.migration.workers.child import MAX_MESSAGE, Child, ChildDied, ChildLate, Restarts
+from vesper.migration.workers.child import MAX_MESSAGE_BYTES, Child, ChildDied, ChildLate, Restarts
 from vesper.migration.workers.wire_values import MAX_PROGRAMS
 
 _log = logging.getLogger("vesper.migration")
-_MOST_DEATHS = 10
+_MAX_DEATHS = 10
 _LOAD_SECONDS = 60.0
 _ALL: WeakSet[Helper] = WeakSet()
 
@@ -70,7 +70,7 @@ class _Task:
     transcript: Transcript | None = None
 
 
-class _CouldNot(Exception):
+class _TaskError(Exception):
     pass
 
 
@@ -78,19 +78,19 @@ class Helper:
     def __init__(
         self,
         *,
-        most_tasks: int = 1000,
-        most_bytes: int = 32 << 20,
+        max_tasks: int = 1000,
+        max_bytes: int = 32 << 20,
         seconds: float = 30.0,
         memory_mib: int = 1024,
-        most_deaths: int = _MOST_DEATHS,
+        max_deaths: int = _MAX_DEATHS,
         module: str = "vesper.migration.workers.helper_main",
     ) -> None:
         """`seconds` is the processor time of one task."""
-        self._most_tasks = most_tasks
-        self._most_bytes = most_bytes
+        self._max_tasks = max_tasks
+        self._max_bytes = max_bytes
         self._seconds = seconds
         self._memory_mib = memory_mib
-        self._most_deaths = most_deaths
+        self._max_deaths = max_deaths
         self._module = module
         self._is_closed = False
         self._begin_afresh()
@@ -108,7 +108,7 @@ class Helper:
         self._loaded: set[str] = set()
         self._is_on_direct = False
         """True while the child runs the direct engine, by its own notice."""
-        self._restarts = Restarts(self._most_deaths)
+        self._restarts = Restarts(self._max_deaths)
 
     @property
     def waiting(self) -> int:
@@ -146,12 +146,12 @@ class Helper:
         answer: Answer = Future()
         if then is not None:
             answer.add_done_callback(then)
-        return self._admitted(_Task(known, question, answer, transcript))
+        return self._admit(_Task(known, question, answer, transcript))
 
     def enumerate_part(self, known: Known, start: int, count: int, key: bytes) -> Answer | None:
         """Run inputs of a node's domain by their numbers (`enumeration.run_part`)."""
         question = {"do": "enumerate", "pair": known.name, "start": start, "count": count, "key": key}
-        return self._admitted(_Task(known, packed.message(question), Future()))
+        return self._admit(_Task(known, packed.message(question), Future()))
 
     @property
     def is_closed(self) -> bool:
@@ -181,10 +181,12 @@ class Helper:
         """Reopen the helper in a process that was forked while the parent closed its own."""
         self._is_closed = False
 
-    def _admitted(self, task: _Task) -> Answer | None:
+    def _admit(self, task: _Task) -> Answer | None:
         size = len(task.question)
         with self._lock:
-            is_full = len(self._tasks) >= self._most_tasks or self._bytes + size > min(self._most_bytes, MAX_MESSAGE)
+            is_full = len(self._tasks) >= self._max_tasks or self._bytes + size > min(
+                self._max_bytes, MAX_MESSAGE_BYTES
+            )
             if is_full or self._is_closed or self.is_given_up:
                 return None
             if self._thread is None:
@@ -207,7 +209,7 @@ class Helper:
                 return
         while (task := self._next()) is not None:
             if task.answer.set_running_or_notify_cancel():
-                task.answer.set_result(self._done(task))
+                task.answer.set_result(self._run_task(task))
         self._end()
 
     def _next(self) -> _Task | None:
@@ -224,20 +226,20 @@ class Helper:
                 self._changed.wait(wait or None)
         return None
 
-    def _done(self, task: _Task) -> Report | None:
+    def _run_task(self, task: _Task) -> Report | None:
         self._is_on_direct = False
         try:
-            child = self._started()
+            child = self._start_child()
             if task.known.name not in self._loaded:
                 if len(self._loaded) >= MAX_PROGRAMS:
                     self._loaded.clear()
                 self._ask(child, task.known.load, _LOAD_SECONDS)
                 self._loaded.add(task.known.name)
             return packed.unpack_report(self._ask(child, task.question, self._seconds)["report"])
-        except _CouldNot as error:
+        except _TaskError as error:
             return Lost(f"the helper process could not do it: {error}")
         except ChildDied as error:
-            return self._died(error, task)
+            return self._report_death(error, task)
         except Exception as error:  # noqa: BLE001  # a malformed reply; the future must be resolved nevertheless
             self._drop()
             return Lost(f"the helper process sent a malformed answer: {type(error).__name__}")
@@ -250,10 +252,10 @@ class Helper:
             self._is_on_direct = True
             answer = child.receive(seconds)
         if "raised" in answer or "unfit" in answer:
-            raise _CouldNot(answer["raised"] if "raised" in answer else answer["unfit"])
+            raise _TaskError(answer["raised"] if "raised" in answer else answer["unfit"])
         return answer
 
-    def _started(self) -> Child:
+    def _start_child(self) -> Child:
         if self._child is None:
             child = Child(self._module, str(self._memory_mib))
             with self._lock:
@@ -262,7 +264,7 @@ class Helper:
                     child.kill()
         return self._child
 
-    def _died(self, error: ChildDied, task: _Task) -> Report:
+    def _report_death(self, error: ChildDied, task: _Task) -> Report:
         self._drop()
         if self._is_closed:
             return Lost("the helper process was closed")

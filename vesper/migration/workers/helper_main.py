@@ -18,7 +18,7 @@ from vesper.migration.compare.comparator import Comparator
 from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.enumeration import domain_of, run_part
 from vesper.migration.workers.rerun import Pair, rerun
-from vesper.migration.workers.serving import bound, live_as_long_as, serve
+from vesper.migration.workers.serving import end_with_parent, limit_resources, serve
 from vesper.migration.workers.wire_values import MAX_PROGRAMS
 
 
@@ -31,9 +31,9 @@ class HelpingWorker:
     def load(self, compiled: Compiled, comparator: Comparator) -> Pair:
         return Pair(compiled, comparator)
 
-    def answer(self, question: Mapping[str, Any], say: Callable[[object], None]) -> object:
+    def answer(self, question: Mapping[str, Any], send: Callable[[object], None]) -> object:
         try:
-            return self._answer(question, lambda: say({"on": "direct"}))
+            return self._answer(question, lambda: send({"on": "direct"}))
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001  # any error is reported to the parent
@@ -66,9 +66,9 @@ class HelpingWorker:
 
 
 def main(worker: HelpingWorker, arguments: Sequence[str]) -> None:
-    live_as_long_as(int(arguments[0]))
+    end_with_parent(int(arguments[0]))
     os.nice(19)
-    bound(int(arguments[1]))
+    limit_resources(int(arguments[1]))
     serve(worker.answer)
 
 

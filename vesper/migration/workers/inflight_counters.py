@@ -41,17 +41,17 @@ _NAME = struct.Struct("=H")
 _FIRST: Final = 1024
 _SLOT: Final = 256
 _NAME_AT = 16
-_MOST_NAME = _SLOT - _NAME_AT - _NAME.size
+_MAX_NAME_BYTES = _SLOT - _NAME_AT - _NAME.size
 SLOTS = 2048
 """Number of slots, two per node."""
 SIZE = _FIRST + SLOTS * _SLOT
-_MOST_FILES = 10_000
+_MAX_FILES = 10_000
 _ENDING, _CLAIMED = ".flights", ".claimed"
 _THREAD = "~thread"
 """Suffix of the epoch in the name of a slot: the counters of the shadow thread."""
 _ALL: WeakSet[Flights] = WeakSet()
 
-Place: TypeAlias = tuple[memoryview, int]
+CounterPlace: TypeAlias = tuple[memoryview, int]
 """Counters, and the index of the first of two."""
 
 
@@ -61,12 +61,12 @@ class Slot:
     Rust increments all of them.
     """
 
-    def __init__(self, own: Place, other: Place) -> None:
+    def __init__(self, own: CounterPlace, other: CounterPlace) -> None:
         self.flights = (Flight(*own), Flight(*other))
         self.enter = self.flights[0].enter
         self.leave = self.flights[0].leave
 
-    def bind(self, own: Place, other: Place) -> None:
+    def bind(self, own: CounterPlace, other: CounterPlace) -> None:
         """Count in another place from now on."""
         for flight, place in zip(self.flights, (own, other), strict=True):
             flight.bind(*place)
@@ -74,7 +74,7 @@ class Slot:
     @staticmethod
     def apart() -> Slot:
         """Return a slot whose counters no other process reads."""
-        return Slot(_apart(), _apart())
+        return Slot(_private_counters(), _private_counters())
 
 
 class Flights:
@@ -130,14 +130,14 @@ class Flights:
         self._file = file
         self._counters = memoryview(self._map).cast("Q")
 
-    def _places(self, key: NodeKey, number: int) -> tuple[Place, Place]:
+    def _places(self, key: NodeKey, number: int) -> tuple[CounterPlace, CounterPlace]:
         return self._place(key, 2 * number), self._place(NodeKey(key.node, f"{key.epoch}{_THREAD}"), 2 * number + 1)
 
-    def _place(self, key: NodeKey, number: int) -> Place:
+    def _place(self, key: NodeKey, number: int) -> CounterPlace:
         name = f"{key.node}\0{key.epoch}".encode()
-        if number >= SLOTS or len(name) > _MOST_NAME or self._file < 0:
+        if number >= SLOTS or len(name) > _MAX_NAME_BYTES or self._file < 0:
             _log.warning("executions of %s under way are not counted: the file of flights has no place", key.node)
-            return _apart()
+            return _private_counters()
         start = _FIRST + number * _SLOT
         self._map[start + _NAME_AT : start + _NAME_AT + _NAME.size + len(name)] = _NAME.pack(len(name)) + name
         return self._counters, start // 8
@@ -148,7 +148,7 @@ class Flights:
             return  # closed: nothing counts any more
         os.close(self._file)
         for slot in self._slots.values():
-            slot.bind(_apart(), _apart())
+            slot.bind(_private_counters(), _private_counters())
         self._counters.release()
         self._map.close()
         try:
@@ -161,7 +161,7 @@ class Flights:
             slot.bind(*self._places(key, number))
 
 
-def _apart() -> Place:
+def _private_counters() -> CounterPlace:
     """Return counters that no other process reads."""
     return memoryview(bytearray(16)).cast("Q"), 0
 
@@ -194,14 +194,14 @@ class LostFlights:
         return [RunLost(f"flight {number + 1} of {self.owner}") for number in range(min(self.count, LOST_RUNS))]
 
 
-def lost(folder: Path, tell: Callable[[LostFlights], None] | None = None) -> list[LostFlights]:
+def claim_lost(folder: Path, tell: Callable[[LostFlights], None] | None = None) -> list[LostFlights]:
     """Return and delete the counters of dead processes; one process alone claims each file.
 
     If `tell` raises, the claimed file stays, and the next scan of this process finds it again; if this process dies
     too, another one does.
     """
     found: list[LostFlights] = []
-    for path in _left(folder):
+    for path in _leftover_files(folder):
         claimed = _claim(path)
         if claimed is None:
             continue
@@ -222,15 +222,15 @@ def lost(folder: Path, tell: Callable[[LostFlights], None] | None = None) -> lis
     return found
 
 
-def _left(folder: Path) -> Iterator[Path]:
+def _leftover_files(folder: Path) -> Iterator[Path]:
     """Yield the files of dead processes, and those claimed by a dead process or by this one."""
     try:
         with os.scandir(folder) as entries:
-            names = [entry.name for entry, _ in zip(entries, range(_MOST_FILES), strict=False)]
+            names = [entry.name for entry, _ in zip(entries, range(_MAX_FILES), strict=False)]
     except FileNotFoundError:
         return
     for name in sorted(names):
-        if name.endswith(_ENDING) and _is_left(folder / name, _owner(name)):
+        if name.endswith(_ENDING) and _is_leftover(folder / name, _owner(name)):
             yield folder / name
         elif name.endswith(_CLAIMED):
             claimer = name.removesuffix(_CLAIMED).rpartition("+")[2]
@@ -242,7 +242,7 @@ def _owner(name: str) -> str:
     return name.partition(_ENDING)[0].rpartition("@")[0]
 
 
-def _is_left(path: Path, owner: str) -> bool:
+def _is_leftover(path: Path, owner: str) -> bool:
     if owner == this_owner():
         return False
     if is_dead(owner):
@@ -292,7 +292,7 @@ def _flights(data: bytes, owner: str) -> Iterator[LostFlights]:
         if length == 0:
             return
         began, ended = struct.unpack_from("=QQ", data, start)
-        if length > _MOST_NAME or ended > began:
+        if length > _MAX_NAME_BYTES or ended > began:
             raise ValueError("its counters cannot be")
         name = data[start + _NAME_AT + _NAME.size :][:length].decode()
         node, _, epoch = name.partition("\0")

@@ -33,13 +33,13 @@ from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.asking import Busy, Misuse, Unavailable, decode_outcome, encode_run
 from vesper.migration.workers.child import Child, ChildDied, Restarts
 from vesper.migration.workers.execution import IsolatedExecution
-from vesper.migration.workers.worker_lease import Held, LoadError, Worker
+from vesper.migration.workers.worker_lease import LoadError, Worker, WorkerLease
 from vesper.migration.workers.worker_main import MAX_PROGRAMS
 
 _log = logging.getLogger("vesper.migration")
 _HELLO_SECONDS = 20.0
-_MOST_DEATHS = 10
-_PATIENCE = 1.5
+_MAX_DEATHS = 10
+_DEADLINE_FACTOR = 1.5
 """Factor on the deadline before a worker is killed. An engine that checks its time limit ends earlier by itself."""
 _ALL: WeakSet[Workers] = WeakSet()
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Workers:
         size: int = 2,
         deadline: float = 5.0,
         memory_mib: int = 512,
-        most_deaths: int = _MOST_DEATHS,
+        max_deaths: int = _MAX_DEATHS,
         module: str = "vesper.migration.workers.worker_main",
         is_owned: bool = False,
     ) -> None:
@@ -64,9 +64,9 @@ class Workers:
         if size < 1 or deadline <= 0 or memory_mib < 16:
             raise ValueError("workers are at least one, with a deadline and with 16 MiB of memory or more")
         self.size = size
-        self.patience = deadline * _PATIENCE
+        self.patience = deadline * _DEADLINE_FACTOR
         self._memory_mib = memory_mib
-        self._most_deaths = most_deaths
+        self._max_deaths = max_deaths
         self._module = module
         self._is_owned = is_owned
         self.is_closed = False
@@ -78,7 +78,7 @@ class Workers:
         self._idle: SimpleQueue[Worker] = SimpleQueue()
         self._all: set[Worker] = set()
         self._starting = 0
-        self._restarts = Restarts(self._most_deaths)
+        self._restarts = Restarts(self._max_deaths)
         self._is_up = threading.Event()
 
     def start(self) -> None:
@@ -139,7 +139,7 @@ class Workers:
         """
         self._drop(worker, "its answer was not awaited")
 
-    def died(self, worker: Worker, why: str) -> None:
+    def discard_dead(self, worker: Worker, why: str) -> None:
         self._drop(worker, why)
         self._start_another()
 
@@ -178,7 +178,7 @@ class Workers:
                 _log.error(
                     "%d processes of the direct engine died within ten minutes: no more are started, and Python runs "
                     "alone until this process starts anew",
-                    self._most_deaths + 1,
+                    self._max_deaths + 1,
                 )
 
     def _start_another(self) -> str:
@@ -285,13 +285,13 @@ class IsolatedProgram:
         is_traced: bool = True,
     ) -> IsolatedExecution:
         start = encode_run("start", self.semantic_hash, inputs, now, limits, is_traced=is_traced)
-        return IsolatedExecution(Held(self._workers), start, self, observe)
+        return IsolatedExecution(WorkerLease(self._workers), start, self, observe)
 
     def start_pathed(
         self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
     ) -> IsolatedExecution:
         start = encode_run("start", self.semantic_hash, inputs, now, limits, key)
-        return IsolatedExecution(Held(self._workers), start, self, None)
+        return IsolatedExecution(WorkerLease(self._workers), start, self, None)
 
     def start_scripted(
         self,
@@ -310,10 +310,10 @@ class IsolatedProgram:
         except packed.Unsendable as error:
             raise Unavailable(str(error)) from None
         start = encode_run("script", self.semantic_hash, inputs, now, limits, key, exchanges=recorded)
-        return IsolatedExecution(Held(self._workers), start, self, None, [each.request for each in exchanges])
+        return IsolatedExecution(WorkerLease(self._workers), start, self, None, [each.request for each in exchanges])
 
     def _ask(self, question: bytes | None, decode: Callable[[Mapping[str, Any]], T]) -> T:
-        held = Held(self._workers)
+        held = WorkerLease(self._workers)
         try:
             return held.ask(question, self, decode)
         except Misuse as misuse:

@@ -45,15 +45,15 @@ class Filler:
         self._seen: set[tuple[str, int]] = set()
         self._drawn = 0
 
-    def fill(self, lacking: Mapping[str, int], most: int, is_over: Callable[[], bool] = lambda: False) -> Filled:
-        """Draw inputs until no path lacks evidence, `most` were drawn, or `is_over` returns True.
+    def fill(self, lacking: Mapping[str, int], max_tries: int, is_over: Callable[[], bool] = lambda: False) -> Filled:
+        """Draw inputs until no path lacks evidence, `max_tries` were drawn, or `is_over` returns True.
 
         `lacking` maps each path to the number of distinct runs that it needs. No fingerprint is returned twice; the
         store removes those that traffic brought.
         """
         filled = Filled()
         left = {path: count for path, count in lacking.items() if count > 0}
-        while left and filled.tried < most and not is_over():
+        while left and filled.tried < max_tries and not is_over():
             filled.tried += 1
             match self._run():
                 case Agreement(note, fingerprint):

@@ -17,14 +17,14 @@ from typing import Any
 
 from vesper.journal.errors import TooLarge
 from vesper.journal.typed_json import decode, encode_text
-from vesper.migration.workers.child import HEADER, MAX_ANSWER, OUT_OF_MEMORY
+from vesper.migration.workers.child import HEADER, MAX_REPLY_BYTES, OUT_OF_MEMORY
 
 _MIB = 1 << 20
-_MOST_SAID = _MIB
+_MAX_FILE_BYTES = _MIB
 """Maximum bytes of any file that a child writes, such as its standard error."""
 
 
-def live_as_long_as(life: int) -> None:
+def end_with_parent(life: int) -> None:
     """Let the kernel end this process when the other end of the pipe closes.
 
     A waiting thread could not run while an engine holds the GIL. `PR_SET_PDEATHSIG` watches the thread that started the
@@ -40,10 +40,10 @@ def live_as_long_as(life: int) -> None:
         os._exit(0)
 
 
-def bound(memory_mib: int | None) -> None:
+def limit_resources(memory_mib: int | None) -> None:
     """Limit the process: no core files, which would contain inputs, small files, and `memory_mib` more memory."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _lower(resource.RLIMIT_FSIZE, _MOST_SAID)
+    _lower(resource.RLIMIT_FSIZE, _MAX_FILE_BYTES)
     if memory_mib is not None:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + memory_mib * _MIB)
@@ -72,8 +72,8 @@ def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
 
     number = 0
 
-    def say(value: object) -> None:
-        text = _fitting(value)
+    def send(value: object) -> None:
+        text = _encode_reply(value)
         _write(answers, HEADER.pack(len(text), number) + text)
 
     try:
@@ -82,20 +82,20 @@ def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
             question = _read(questions, length)
             if question is None:
                 return
-            say(answer(decode(question), say))
+            send(answer(decode(question), send))
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     except BrokenPipeError:
         return  # the parent has ended
 
 
-def _fitting(value: object) -> bytes:
+def _encode_reply(value: object) -> bytes:
     """Encode a reply. One over the limit is replaced by a notice: its size is no engine fault."""
     try:
         text = encode_text(value).encode()
-        if len(text) <= MAX_ANSWER:
+        if len(text) <= MAX_REPLY_BYTES:
             return text
-        unfit = f"it has {len(text):,} bytes, more than {MAX_ANSWER:,}"
+        unfit = f"it has {len(text):,} bytes, more than {MAX_REPLY_BYTES:,}"
     except TooLarge as error:
         unfit = str(error)
     return encode_text({"unfit": unfit}).encode()

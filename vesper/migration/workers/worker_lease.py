@@ -34,7 +34,7 @@ class LoadError(Exception):
         super().__init__(f"{answer['raised']}: {answer['message']}")
 
 
-class Held:
+class WorkerLease:
     """A lease on a worker. It ends with `release`, or when this object is collected."""
 
     def __init__(self, workers: Workers) -> None:
@@ -94,7 +94,7 @@ class Held:
         return self._taken[0]
 
     def _discard(self, worker: Worker, why: str) -> None:
-        self._workers.died(worker, why)
+        self._workers.discard_dead(worker, why)
         self._taken.clear()
 
     def release(self) -> None:

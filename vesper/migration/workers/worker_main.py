@@ -13,7 +13,7 @@ from typing import Any
 
 from vesper.engines.direct_engine import load_documents
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
-from vesper.migration.workers.serving import bound, live_as_long_as, serve
+from vesper.migration.workers.serving import end_with_parent, limit_resources, serve
 from vesper.migration.workers.wire_values import (
     Unsendable,
     pack_marks,
@@ -43,7 +43,7 @@ class Worker:
     def load(self, ir: bytes, callees: Sequence[bytes]) -> Any:
         return load_documents(ir, list(callees))
 
-    def answer(self, question: Mapping[str, Any], say: Callable[[object], None]) -> object:
+    def answer(self, question: Mapping[str, Any], send: Callable[[object], None]) -> object:
         """Return the reply with the processor time since the last one, which includes decoding and encoding."""
         found = self._guarded(question)
         before, self._computed = self._computed, time.process_time_ns()
@@ -153,8 +153,8 @@ def _arguments(question: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def main(worker: Worker, arguments: Sequence[str]) -> None:
-    live_as_long_as(int(arguments[0]))
-    bound(int(arguments[1]))
+    end_with_parent(int(arguments[0]))
+    limit_resources(int(arguments[1]))
     serve(worker.answer)
 
 

@@ -29,7 +29,7 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
-from vesper.migration.compare.comparator import Comparator, Incomparable, Same, folded, odd_one_out
+from vesper.migration.compare.comparator import Comparator, Incomparable, Same, fold_rounds, odd_one_out
 from vesper.migration.compare.reports import Difference
 from vesper.migration.compare.tolerances import BadTolerance
 from vesper.migration.compare.transcript import Exchange, Transcript
@@ -324,7 +324,7 @@ def test_the_same_request_and_none_at_all() -> None:
 
 
 def test_rounds_are_folded() -> None:
-    assert folded("outputs.lines[12].parts[0].total") == "outputs.lines[].parts[].total"
+    assert fold_rounds("outputs.lines[12].parts[0].total") == "outputs.lines[].parts[].total"
 
 
 # -- tolerances -----------------------------------------------------------------------------------

@@ -211,7 +211,7 @@ def test_half_of_a_pair_of_surrogates_can_be_kept() -> None:
 def test_five_executions_with_different_inputs_are_kept() -> None:
     found = kept(report(execution=None, fingerprint=0))
     for fingerprint in (0, 0, 1, 2, 3, 4, 5, 6):
-        found = found.and_again(kept(report(execution=None, fingerprint=fingerprint)))
+        found = found.merge(kept(report(execution=None, fingerprint=fingerprint)))
     assert found.count == 9
     assert [each.execution for each in found.exemplars] == [f"input {number:016x}" for number in range(MAX_EXEMPLARS)]
 

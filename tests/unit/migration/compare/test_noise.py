@@ -22,7 +22,7 @@ from vesper.engines.registry import ENGINES
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.divergence_record import divergence_of
-from vesper.migration.compare.noise import checked, is_checked, noise_of, twice
+from vesper.migration.compare.noise import checked, compare_runs, is_checked, noise_of
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
@@ -80,8 +80,8 @@ def test_a_function_is_called_twice() -> None:
     judge = Comparator(node()).outcomes
     value = recorded(python(), INPUTS).outcome
     assert isinstance(value, Returned)
-    assert twice(lambda: value, judge) is None
-    found = twice(lambda: Returned({**value.value, "risk": next(calls)}), judge)
+    assert compare_runs(lambda: value, judge) is None
+    found = compare_runs(lambda: Returned({**value.value, "risk": next(calls)}), judge)
     assert found == Difference("noise", "outputs.risk", "returned", "returned")
     assert next(calls) == 2
 
@@ -181,7 +181,7 @@ def test_noise_is_kept_blocks_and_is_closed() -> None:
     (text,) = store.divergences(KEY)
     kept = Divergence.from_text(text)
     assert (kept.kind, kept.engines, kept.status) == ("noise", ("interp", "interp"), "open")
-    closed = ledger.tell(store, KEY, Close(fingerprint, "ann", "the cache is gone"), settings, 8)
+    closed = ledger.apply_event(store, KEY, Close(fingerprint, "ann", "the cache is gone"), settings, 8)
     assert closed.state.noise == {}
     assert closed.state.mode is Mode.CANARY_DIRECT
     (text,) = store.divergences(KEY)

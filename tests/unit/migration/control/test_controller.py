@@ -10,7 +10,14 @@ import pytest
 from tests.unit.migration.support.memory_store import MemoryStore
 from tests.unit.migration.support.stories import FAR, MAIN, at, changes, complete, node, told
 from vesper.migration.control import controller
-from vesper.migration.control.controller import Missing, has_line, is_proven, missing, runs_until_change, step
+from vesper.migration.control.controller import (
+    Missing,
+    has_line,
+    is_proven,
+    missing_conditions,
+    runs_until_change,
+    step,
+)
 from vesper.migration.control.modes import LADDER, Mode, Reason
 from vesper.migration.control.state import (
     MAX_NOISE,
@@ -105,7 +112,7 @@ def test_a_divergence_ends_completeness_and_an_open_one_keeps_it_from_coming_bac
         ([Noisy("f", "outputs.fee"), Noisy("f", "outputs.fee")], [Close("f", *WHO)]),
         ([Unknown(1)], [Agreed(MAIN, 0, 1_000)]),
         ([PinTo(SHADOW, FAR, *WHO)], [Unpin(*WHO)]),
-        ([Timed(100_000, 300_000)] * latency.ROUND, [Timed(100_000, 100_000)] * latency.ROUND),
+        ([Timed(100_000, 300_000)] * latency.ROUND_SIZE, [Timed(100_000, 100_000)] * latency.ROUND_SIZE),
     ],
     ids=["open", "noise", "unknown", "pin", "latency"],
 )
@@ -113,7 +120,7 @@ def test_what_blocks_a_promotion(blocking: Sequence[Event], lifting: Sequence[Ev
     state, decisions = told(node(), [*blocking, Agreed(MAIN, 400, 400), Tick()])
     assert state.mode is SHADOW
     assert changes(decisions) == []
-    assert len(missing(state)) == 1
+    assert len(missing_conditions(state)) == 1
     state, decisions = told(state, lifting)
     assert state.mode is CANARY
     assert [each.reason for each in changes(decisions)] == [Reason.EVIDENCE]
@@ -135,7 +142,7 @@ def test_noise_outlives_evidence_and_is_bounded() -> None:
     assert len(state.noise) == MAX_NOISE
     state, _ = told(state, [Kill(*WHO), Resume(*WHO), Agreed(MAIN, 400, 400)])
     assert state.mode is SHADOW
-    assert Missing("places to be closed in which an engine differs from itself", MAX_NOISE) in missing(state)
+    assert Missing("places to be closed in which an engine differs from itself", MAX_NOISE) in missing_conditions(state)
     _, (refused,) = step(state, Promote(*WHO), 0)
     assert isinstance(refused, Refused)
     assert "differs from itself" in refused.why
@@ -151,7 +158,7 @@ def test_a_path_needs_its_own_evidence() -> None:
 
 
 def test_a_node_that_fell_because_it_is_slow_rises_when_it_is_not() -> None:
-    slow, fast = ([Timed(100_000, direct)] * latency.ROUND for direct in (300_000, 100_000))
+    slow, fast = ([Timed(100_000, direct)] * latency.ROUND_SIZE for direct in (300_000, 100_000))
     state, decisions = told(at(CANARY), [*slow * latency.BAD_ROUNDS, Agreed(MAIN, 5_000, 5_000), Tick()])
     assert changes(decisions)[0].why == (
         "the direct engine was slower than Python in 2 rounds of 500 runs; in the last one median 300 µs beside 100 µs "
@@ -226,7 +233,7 @@ def test_coming_back_needs_fresh_evidence_one_mode_at_a_time() -> None:
     state, decisions = told(state, [Agreed(MAIN, 115_108, 115_108), Tick(), Tick(), Tick()])
     assert [each.after for each in changes(decisions)] == [CANARY, DUAL]
     assert state.attempt == 2
-    assert missing(state) == (Missing("more distinct runs that agree", 1),)
+    assert missing_conditions(state) == (Missing("more distinct runs that agree", 1),)
     state, decisions = told(state, [Agreed(MAIN)])
     assert state.mode is DIRECT
 
@@ -291,11 +298,11 @@ def test_an_approval_does_not_stand_for_evidence() -> None:
     _, (decision,) = step(state, Promote(*WHO), 0)
     assert isinstance(decision, Refused)
     assert decision.why == "dual_verify lacks 10,608 more distinct runs that agree"
-    assert missing(state)[-1] == Missing("the approval of a person for dual_verify")
+    assert missing_conditions(state)[-1] == Missing("the approval of a person for dual_verify")
 
 
 def test_a_slow_engine_is_no_matter_where_python_answers() -> None:
-    state, decisions = told(at(DUAL), [Timed(100_000, 300_000)] * (3 * latency.ROUND))
+    state, decisions = told(at(DUAL), [Timed(100_000, 300_000)] * (3 * latency.ROUND_SIZE))
     assert state.mode is DUAL
     assert changes(decisions) == []
 

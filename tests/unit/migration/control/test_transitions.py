@@ -23,12 +23,12 @@ from vesper.migration.control.state import (
     Event,
     Generated,
     Kill,
+    NodeState,
     Noisy,
     PinTo,
     Promote,
     Resume,
     RunLost,
-    State,
     Tick,
     Timed,
     Unknown,
@@ -39,10 +39,10 @@ from vesper.migration.statistics import latency
 PYTHON, SHADOW, CANARY, DUAL, DIRECT = LADDER
 ONCE = Diverged(MAIN, "f1")
 WHO = ("ann", "because")
-SLOW = [Timed(100_000, 200_000)] * (latency.ROUND * latency.BAD_ROUNDS)
+SLOW = [Timed(100_000, 200_000)] * (latency.ROUND_SIZE * latency.BAD_ROUNDS)
 MANY = [Diverged(MAIN, f"f{number}") for number in range(MAX_OPEN + 1)]
 
-Story = tuple[Callable[[], State], Sequence[Event]]
+Story = tuple[Callable[[], NodeState], Sequence[Event]]
 Key = tuple[Reason, Mode, Mode]
 
 
@@ -62,10 +62,10 @@ def full_list(mode: Mode) -> Story:
     The list is put in place, because the divergences that would fill it take the node out of its mode first.
     """
 
-    def start() -> State:
+    def start() -> NodeState:
         listed = {each.fingerprint: MAIN for each in MANY[:-1]}
         state = at(mode)
-        return State(**{name: getattr(state, name) for name in State.__slots__} | {"open": listed})
+        return NodeState(**{name: getattr(state, name) for name in NodeState.__slots__} | {"open": listed})
 
     return start, MANY[-1:]
 

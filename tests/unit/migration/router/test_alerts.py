@@ -26,11 +26,11 @@ from vesper.migration.control.state import (
     Enumerated,
     Event,
     Kill,
+    NodeState,
     Noisy,
     PinTo,
     Resume,
     RunLost,
-    State,
 )
 from vesper.migration.router import alerts as alerts_module
 from vesper.migration.router.alerts import MAX_WAITING, Alerts, BadWebhook
@@ -53,9 +53,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alerts_module, "DELAYS", (0.01, 0.01, 0.01))
 
 
-def decisions(*events: Event, start: State | None = None) -> tuple[Decision, ...]:
+def decisions(*events: Event, start: NodeState | None = None) -> tuple[Decision, ...]:
     """What the controller decides on the last of these."""
-    state = start or State(KEY.node, KEY.epoch)
+    state = start or NodeState(KEY.node, KEY.epoch)
     decided: tuple[Decision, ...] = ()
     for each in events:
         state, decided = step(state, each, NOW_US)

@@ -90,13 +90,13 @@ def test_a_node_is_enumerated_again_for_a_store_that_was_replaced(tmp_path: Path
     try:
         eventually(lambda: program.live.state.is_complete, within=30)
         if is_latched:
-            ledger.tell(routes.migration.store, key, Kill("ann", "an incident"), Settings(), 1)
+            ledger.apply_event(routes.migration.store, key, Kill("ann", "an incident"), Settings(), 1)
             eventually(lambda: bool(program.live.state.latches))
         routes.migration.store = Other()
         eventually(lambda: routes.migration.key == Other().secret())
         if is_latched:
             eventually(lambda: bool(state_of(routes, program).latches))
-            ledger.tell(routes.migration.store, key, Resume("ann", "it is over"), Settings(), 2)
+            ledger.apply_event(routes.migration.store, key, Resume("ann", "it is over"), Settings(), 2)
         eventually(lambda: state_of(routes, program).is_complete, within=30)
     finally:
         routes.close()

@@ -22,7 +22,7 @@ from vesper.migration.control.state import Settings
 from vesper.migration.router.epoch import epoch_of
 from vesper.migration.router.evidence_replay import Carried, carry, claim, leave, older_epoch
 from vesper.migration.stores import ledger, reservoir
-from vesper.migration.stores.reservoir import MAX_TEXT, MOST, MOST_ON_PATH, Reservoir, keep, transcripts
+from vesper.migration.stores.reservoir import MAX_PER_NODE, MAX_PER_PATH, MAX_TEXT, Reservoir, keep, transcripts
 from vesper.migration.stores.sqlite_store import SqliteMigrationStore
 from vesper.migration.stores.store import Batch, NodeKey, Store, StoreAway
 from vesper.migration.workers.rerun import Pair, rerun
@@ -76,7 +76,7 @@ def test_of_each_path_those_with_the_smallest_fingerprints_stay() -> None:
     assert one.flush(store, 1) == 201
     assert other.flush(store, 2) == 200
     found = transcripts(store, OLD)
-    assert list(found["a"]) == sorted(number * 7919 % 1000 for number in range(400))[:MOST_ON_PATH]
+    assert list(found["a"]) == sorted(number * 7919 % 1000 for number in range(400))[:MAX_PER_PATH]
     assert Transcript.from_text(found["b"][5]) == said(5)
     assert not other.offer("a", 999, said(1)), "it is known not to be wanted"
     assert other.offer("a", 0, said(1))
@@ -91,9 +91,9 @@ def test_of_a_node_with_many_paths_fewer_of_each_stay() -> None:
     counts = [len(each) for each in transcripts(kept, OLD).values()]
     assert counts == [100] * 20
     assert all(min(each) < 20 for each in transcripts(kept, OLD).values())
-    many = {f"n{path:05}": {path: "{}"} for path in range(MOST + 10)}
+    many = {f"n{path:05}": {path: "{}"} for path in range(MAX_PER_NODE + 10)}
     kept.transact(OLD, lambda transaction: keep(transaction, many, 1))
-    assert sum(len(each) for each in transcripts(kept, OLD).values()) == MOST
+    assert sum(len(each) for each in transcripts(kept, OLD).values()) == MAX_PER_NODE
 
 
 def test_what_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_what_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not kept.offer("a", 1, Transcript({"s": "\ud800"}, None, (), Returned({})))
     assert kept.offer("a", 1, Transcript({"s": "hunter2"}, None, (), Returned({})))
     assert not kept.offer("a", 1, Transcript({"s": "again"}, None, (), Returned({})))
-    monkeypatch.setattr(reservoir, "_MOST_WAITING", 1)
+    monkeypatch.setattr(reservoir, "_MAX_WAITING", 1)
     assert not kept.offer("a", 2, said(2))
     store = MemoryStore()
     kept.flush(store, 1)

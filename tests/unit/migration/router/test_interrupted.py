@@ -63,15 +63,15 @@ def test_who_is_struck_while_he_puts_something_there_leaves_a_thread_that_follow
 class Idle(Helper):
     """One that has everything done at once, by nobody."""
 
-    def _done(self, task: _Task) -> Report | None:
+    def _run_task(self, task: _Task) -> Report | None:
         return None
 
 
 def test_who_is_struck_while_he_asks_the_helper_leaves_one_that_answers() -> None:
     helpers, known = [Idle()], Known("a", b"")
-    for moment in strikes(lambda: helpers[-1]._admitted(_Task(known, b"?", Future()))):
+    for moment in strikes(lambda: helpers[-1]._admit(_Task(known, b"?", Future()))):
         assert is_free(helpers[-1]._lock), moment
-        answer = helpers[-1]._admitted(_Task(known, b"?", Future()))
+        answer = helpers[-1]._admit(_Task(known, b"?", Future()))
         assert answer is not None
         assert answer.result(SOON) is None
         helpers[-1].close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.migration.router.test_node_state import KEY, agree, happened
+from tests.unit.migration.router.test_node_state import KEY, agree, happened, is_in
 from tests.unit.migration.support.memory_store import MemoryStore
 from tests.unit.migration.support.routed import compiled
 from vesper.config.migration import MigrationSettings
@@ -45,7 +45,7 @@ def mode_in(store: Store, folder: Path, key: NodeKey) -> Mode:
 
 
 def test_a_new_epoch_of_a_killed_node_begins_latched(store: MemoryStore, tmp_path: Path) -> None:
-    ledger.tell(store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(store, KEY, Kill("ann", "an incident"), RULES, 1)
     assert mode_in(store, tmp_path, NEW) is Mode.PYTHON_ONLY
     (latch,) = ledger.load(store, NEW, RULES).latches
     assert (latch.reason, latch.who) == (Reason.KILL, "ann")
@@ -56,10 +56,10 @@ def test_a_new_epoch_of_a_killed_node_begins_latched(store: MemoryStore, tmp_pat
 
 
 def test_a_kill_reaches_a_process_whose_epoch_the_store_does_not_know_yet(store: MemoryStore, tmp_path: Path) -> None:
-    ledger.tell(store, KEY, Resume("ann", "so that the store knows it"), RULES, 1)
+    ledger.apply_event(store, KEY, Resume("ann", "so that the store knows it"), RULES, 1)
     migration, live = route(store, tmp_path, NEW)
-    assert live.local.mode is Mode.SHADOW_DIRECT
-    ledger.tell(store, KEY, Kill("ann", "an incident"), RULES, 2)
+    assert is_in(live, Mode.SHADOW_DIRECT)()
+    ledger.apply_event(store, KEY, Kill("ann", "an incident"), RULES, 2)
     agree(live, 300)
     migration.tend(is_all=True)
     assert live.local.mode is Mode.PYTHON_ONLY
@@ -67,9 +67,9 @@ def test_a_kill_reaches_a_process_whose_epoch_the_store_does_not_know_yet(store:
 
 
 def test_a_resumed_epoch_stays_resumed_and_so_does_the_next(store: MemoryStore, tmp_path: Path) -> None:
-    ledger.tell(store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(store, KEY, Kill("ann", "an incident"), RULES, 1)
     migration, live = route(store, tmp_path, NEW)
-    ledger.tell(store, NEW, Resume("ann", "it is over"), RULES, 2)
+    ledger.apply_event(store, NEW, Resume("ann", "it is over"), RULES, 2)
     migration.tend(is_all=True)
     assert live.local.mode is Mode.SHADOW_DIRECT
     migration.close()
@@ -79,25 +79,25 @@ def test_a_resumed_epoch_stays_resumed_and_so_does_the_next(store: MemoryStore, 
 
 def test_a_kill_of_one_epoch_leaves_the_next_alone(store: MemoryStore, tmp_path: Path) -> None:
     limit_kill_to_epoch(store, KEY, RULES)
-    ledger.tell(store, KEY, Kill("ann", "a bad definition"), RULES, 1)
+    ledger.apply_event(store, KEY, Kill("ann", "a bad definition"), RULES, 1)
     assert mode_in(store, tmp_path, NEW) is not Mode.PYTHON_ONLY
 
 
 def test_a_later_kill_of_every_epoch_widens_that_of_one(store: MemoryStore, tmp_path: Path) -> None:
     limit_kill_to_epoch(store, KEY, RULES)
-    ledger.tell(store, KEY, Kill("ann", "a bad definition"), RULES, 1)
+    ledger.apply_event(store, KEY, Kill("ann", "a bad definition"), RULES, 1)
     widen_kill(store, KEY)
     assert mode_in(store, tmp_path, NEW) is Mode.PYTHON_ONLY
 
 
 def test_a_kill_of_every_epoch_is_not_narrowed(store: MemoryStore, tmp_path: Path) -> None:
-    ledger.tell(store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(store, KEY, Kill("ann", "an incident"), RULES, 1)
     limit_kill_to_epoch(store, KEY, RULES)
     assert mode_in(store, tmp_path, NEW) is Mode.PYTHON_ONLY
 
 
 def test_a_fault_of_an_old_definition_does_not_stop_the_next(store: MemoryStore, tmp_path: Path) -> None:
-    ledger.tell(store, KEY, EngineFaulted("a panic"), RULES, 1)
+    ledger.apply_event(store, KEY, EngineFaulted("a panic"), RULES, 1)
     assert mode_in(store, tmp_path, NEW) is not Mode.PYTHON_ONLY
 
 
@@ -117,7 +117,7 @@ def test_a_fault_carried_into_a_replaced_store_does_not_stop_the_next(tmp_path: 
 
 
 def test_another_node_is_left_alone(store: MemoryStore, tmp_path: Path) -> None:
-    ledger.tell(store, NodeKey("fee_v1", "one"), Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(store, NodeKey("fee_v1", "one"), Kill("ann", "an incident"), RULES, 1)
     assert mode_in(store, tmp_path, NEW) is not Mode.PYTHON_ONLY
 
 

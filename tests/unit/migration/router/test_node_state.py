@@ -26,7 +26,7 @@ from vesper.migration.compare.reports import Agreement, Difference, Disagreement
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.controller import is_proven
 from vesper.migration.control.modes import Mode
-from vesper.migration.control.state import Close, Demote, Diverged, Kill, Settings, State
+from vesper.migration.control.state import Close, Demote, Diverged, Kill, NodeState, Settings
 from vesper.migration.router import spool as spool_module
 from vesper.migration.router.node_state import Live
 from vesper.migration.router.routes import happened_of
@@ -96,7 +96,7 @@ def live(migration: Migration) -> Live:
     return migration.node(KEY, compiled, happened)
 
 
-def state_of(store: MemoryStore) -> State:
+def state_of(store: MemoryStore) -> NodeState:
     return ledger.load(store, KEY, Settings())
 
 
@@ -263,7 +263,7 @@ def test_what_another_process_decides_is_seen(
     live: Live, migration: Migration, store: Shaky, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "vesper.migration"):
-        ledger.tell(store, KEY, Kill("ann", "an incident"), Settings(), 1)
+        ledger.apply_event(store, KEY, Kill("ann", "an incident"), Settings(), 1)
         eventually(is_in(live, Mode.PYTHON_ONLY))
         migration.tend()
     assert f"{KEY.node}: shadow_direct → python_only in this process" in caplog.messages
@@ -322,7 +322,7 @@ def test_a_look_that_began_before_something_was_found_does_not_end_after_it(
     store.is_away = True
     begun, may_end = threading.Event(), threading.Event()
 
-    def slow(state: State, path: str) -> bool:
+    def slow(state: NodeState, path: str) -> bool:
         begun.set()
         may_end.wait(10)
         return is_proven(state, path)
@@ -436,7 +436,7 @@ def test_what_is_damaged_of_one_node_stops_that_node_alone(
     def damage(transaction: Transaction) -> None:
         if what == "a path":
             transaction.put_path("p", '{"format": 99}')
-        transaction.put_state(state_text(State(*key)) if what == "a path" else "{")
+        transaction.put_state(state_text(NodeState(*key)) if what == "a path" else "{")
 
     compiled, _ = compile_file(Path("nodes/payments/payment_decision_v1.vsp"))
     assert compiled is not None
@@ -498,7 +498,7 @@ def test_what_was_seen_before_a_fall_is_no_fresh_evidence(live: Live, migration:
     agree(live, 300)
     migration.tend(is_all=True)
     agree(live, 300, first=1000)  # gathered in the first attempt, and told after the fall
-    ledger.tell(store, KEY, Demote(Mode.SHADOW_DIRECT, "ann", "for a test"), Settings(), 1)
+    ledger.apply_event(store, KEY, Demote(Mode.SHADOW_DIRECT, "ann", "for a test"), Settings(), 1)
     migration.tend(is_all=True)
     migration.tend(is_all=True)
     assert (state_of(store).attempt, state_of(store).clean) == (2, 0)
@@ -520,7 +520,7 @@ def test_what_agreed_before_a_divergence_is_no_fresh_evidence_of_its_path(
     found = state_of(store)
     assert (found.divergences, found.clean, found.paths[MAIN.name].clean) == (6, 4500, 0)
     [kept] = store.divergences(KEY)
-    ledger.tell(store, KEY, Close(Divergence.from_text(kept).fingerprint, "ann", "looked"), Settings(), 1)
+    ledger.apply_event(store, KEY, Close(Divergence.from_text(kept).fingerprint, "ann", "looked"), Settings(), 1)
     migration.tend(is_all=True)
     assert not live.trusts(MAIN.name)
     agree(live, 900, first=10_000)

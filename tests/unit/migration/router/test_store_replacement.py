@@ -50,7 +50,7 @@ def test_a_switch_for_all_nodes_stands_in_the_new_store(running: tuple[Migration
     migration.tend(is_all=True)
     migration.store = other = Other()
     migration.tend(is_all=True)
-    switch = ledger.killed(other)
+    switch = ledger.read_kill_switch(other)
     assert switch is not None
     assert (switch.who, switch.why) == ("ann", f"an incident ({BEFORE})")
     assert live.local.mode is Mode.PYTHON_ONLY
@@ -63,14 +63,14 @@ def test_a_switch_for_all_nodes_stands_in_the_new_store(running: tuple[Migration
 
 def test_a_latch_of_a_node_stands_in_the_new_store(running: tuple[Migration, Live]) -> None:
     migration, live = running
-    ledger.tell(migration.store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(migration.store, KEY, Kill("ann", "an incident"), RULES, 1)
     migration.tend()
     migration.store = other = Other()
     migration.tend()
     assert live.local.mode is Mode.PYTHON_ONLY
     (latch,) = ledger.load(other, KEY, RULES).latches
     assert (latch.reason, latch.who, latch.why) == (Reason.KILL, "ann", f"an incident ({BEFORE})")
-    ledger.tell(other, KEY, Resume("ann", "it is over"), RULES, 2)
+    ledger.apply_event(other, KEY, Resume("ann", "it is over"), RULES, 2)
     migration.tend()
     assert is_in(live, Mode.SHADOW_DIRECT)()
 
@@ -97,7 +97,7 @@ def test_nothing_that_gives_trust_goes_over(running: tuple[Migration, Live]) -> 
     migration.tend(is_all=True)
     state = ledger.load(other, KEY, RULES)
     assert (state.mode, state.clean, state.paths) == (Mode.SHADOW_DIRECT, 0, {})
-    assert ledger.killed(other) is None
+    assert ledger.read_kill_switch(other) is None
 
 
 def test_who_let_nodes_go_on_in_the_new_store_has_the_last_word(tmp_path: Path) -> None:
@@ -105,18 +105,18 @@ def test_who_let_nodes_go_on_in_the_new_store_has_the_last_word(tmp_path: Path) 
     store, other = MemoryStore(), Other()
     (first, one), (second, two) = started(store, tmp_path / "one"), started(store, tmp_path / "two")
     ledger.kill_all(store, "ann", "an incident", 1)
-    ledger.tell(store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(store, KEY, Kill("ann", "an incident"), RULES, 1)
     first.tend()
     second.tend()
     first.store = second.store = other
     first.tend()
     ledger.resume_all(other, "ann", "it is over", 2)
-    ledger.tell(other, KEY, Resume("ann", "it is over"), RULES, 2)
+    ledger.apply_event(other, KEY, Resume("ann", "it is over"), RULES, 2)
     for each in (first, second):
         each.tend()
         assert each.key == other.secret()
     assert (one.local.mode, two.local.mode) == (Mode.SHADOW_DIRECT, Mode.SHADOW_DIRECT)
-    assert ledger.killed(other) is None
+    assert ledger.read_kill_switch(other) is None
     first.close()
     second.close()
 
@@ -125,13 +125,13 @@ def test_a_process_that_notices_late_counts_nothing_under_the_old_key(tmp_path: 
     """By then the new store has a version of the node that is as high as the one that it knew."""
     store, other = MemoryStore(), Other()
     migration, live = started(store, tmp_path)
-    ledger.tell(store, KEY, Kill("ann", "an incident"), RULES, 1)
-    ledger.tell(store, KEY, Resume("ann", "it is over"), RULES, 1)
+    ledger.apply_event(store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(store, KEY, Resume("ann", "it is over"), RULES, 1)
     migration.tend(is_all=True)
     agree(live, 10)
     migration.store = other
-    ledger.tell(other, KEY, Kill("bob", "another incident"), RULES, 1)
-    ledger.tell(other, KEY, Resume("bob", "it is over"), RULES, 1)
+    ledger.apply_event(other, KEY, Kill("bob", "another incident"), RULES, 1)
+    ledger.apply_event(other, KEY, Resume("bob", "it is over"), RULES, 1)
     assert other.versions() == store.versions()
     migration.tend(is_all=True)
     assert migration.key == other.secret()
@@ -150,14 +150,14 @@ def test_a_store_that_goes_away_meanwhile_is_told_when_it_is_back(running: tuple
 
     migration, live = running
     ledger.kill_all(migration.store, "ann", "an incident", 1)
-    ledger.tell(migration.store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(migration.store, KEY, Kill("ann", "an incident"), RULES, 1)
     migration.tend()
     migration.store = other = Failing()
     migration.tend()
     assert live.local.mode is Mode.PYTHON_ONLY
     other.fails = False
     migration.tend()
-    assert ledger.killed(other) is not None
+    assert ledger.read_kill_switch(other) is not None
     assert ledger.load(other, KEY, RULES).latches
 
 
@@ -165,7 +165,7 @@ def test_a_file_that_was_deleted(tmp_path: Path) -> None:
     dsn = f"sqlite:{tmp_path / 'migration.db'}"
     migration, live = started(open_store(dsn), tmp_path / "spool")
     ledger.kill_all(migration.store, "ann", "stop", 1)
-    ledger.tell(migration.store, KEY, Kill("ann", "stop"), RULES, 1)
+    ledger.apply_event(migration.store, KEY, Kill("ann", "stop"), RULES, 1)
     migration.tend()
     for each in tmp_path.glob("migration.db*"):
         each.unlink()
@@ -173,7 +173,7 @@ def test_a_file_that_was_deleted(tmp_path: Path) -> None:
     migration.tend(is_all=True)  # it finds that the file is gone
     migration.tend(is_all=True)
     found = open_store(dsn)
-    assert ledger.killed(found) is not None
+    assert ledger.read_kill_switch(found) is not None
     assert [latch.who for latch in ledger.load(found, KEY, RULES).latches] == ["ann"]
     assert json.loads(found.history(KEY)[0].text)["kind"] == "latched"
     found.close()

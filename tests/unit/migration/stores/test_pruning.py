@@ -15,7 +15,7 @@ from tests.unit.migration.support.routed import DECISION, compiled, routes_in
 from tests.unit.migration.support.stories import MAIN, at, told
 from vesper.migration.control.controller import is_proven
 from vesper.migration.control.modes import LADDER, Mode
-from vesper.migration.control.state import Agreed, Changed, Diverged, Forget, Forgotten, Kill, Settings, State
+from vesper.migration.control.state import Agreed, Changed, Diverged, Forget, Forgotten, Kill, NodeState, Settings
 from vesper.migration.router.node_state import now_us
 from vesper.migration.stores import ledger
 from vesper.migration.stores.pruning import DAY_US, old_epochs, prune
@@ -32,7 +32,7 @@ SETTINGS = Settings()
 
 def write(
     store: Store, key: NodeKey, at_us: int, runs: int = 300, number: int = 1, attempt: int | None = None
-) -> State:
+) -> NodeState:
     batch = Batch(
         "shop-1",
         number,

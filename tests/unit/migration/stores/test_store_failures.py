@@ -163,7 +163,7 @@ def test_a_file_or_folder_that_cannot_be_written(tmp_path: Path, what: str) -> N
 def test_a_disk_that_is_full(path: Path) -> None:
     store = sqlite_store.SqliteMigrationStore(str(path))
     used(store)
-    connection = store._place._here.writer  # type: ignore[attr-defined]
+    connection = store._database._here.writer  # type: ignore[attr-defined]
     connection.execute("PRAGMA max_page_count = 1")  # as many as there are
     batch = agreed("one", 2, MAIN, range(1000, 21_000))
     before = store.read(KEY)
@@ -405,7 +405,7 @@ def test_an_answer_that_is_lost(behind: tuple[Proxy, Store]) -> None:
     assert (after.state.divergences, after.state.clean) == (1, 9)
     proxy.cut_at = answer
     with pytest.raises(StoreAway):
-        ledger.tell(store, KEY, Kill("ann", "once"), SETTINGS, NOW)
+        ledger.apply_event(store, KEY, Kill("ann", "once"), SETTINGS, NOW)
     assert [each.why for each in ledger.load(store, KEY, SETTINGS).latches] == ["once"]
     assert ledger.verify_history(store.history(KEY)) is None
 

@@ -31,7 +31,7 @@ def test_what_is_said_is_said_so() -> None:
         for words in re.findall(r"`([^`]+)`", line.split("|")[1])
     ]
     assert len(quoted) == 10
-    folders = [ROOT / "vesper" / "migration", ROOT / "vesper" / "journal"]
+    folders = [ROOT / "vesper" / name for name in ("migration", "journal", "storage")]
     source = " ".join(each.read_text(encoding="utf-8") for folder in folders for each in folder.rglob("*.py"))
     source = re.sub(r'"\s*\n\s*f?"', "", source).replace("{busy_seconds:g}", f"{BUSY_SECONDS:g}")
     for words in quoted:

@@ -144,7 +144,7 @@ def test_dropped_members_are_deleted_little_by_little(
 ) -> None:
     import sqlite3
 
-    monkeypatch.setattr(sql_store, "_SWEPT", 40)
+    monkeypatch.setattr(sql_store, "_MAX_SWEPT", 40)
     store = open_store(fresh_dsn("sqlite", request, tmp_path))
     store.transact(KEY, lambda transaction: transaction.add("n1", range(100)))
     store.transact(KEY, lambda transaction: transaction.add("n2", range(3)))
@@ -166,7 +166,7 @@ def test_processes_that_are_long_gone_are_forgotten(store: Store, monkeypatch: p
     store.transact(KEY, lambda transaction: transaction.put_applied("new", 1))
     assert store.transact(KEY, applied) == [7, 1]
     for module in (sql_store, redis_store):
-        monkeypatch.setattr(module, "FORGOTTEN_US", -1_000_000)
+        monkeypatch.setattr(module, "PROCESS_RETENTION_US", -1_000_000)
     store.transact(KEY, lambda transaction: transaction.put_applied("new", 2))
     assert store.transact(KEY, applied) == [7, 2], "looked at when a process is new"
     store.transact(KEY, lambda transaction: transaction.put_applied("newest", 1))

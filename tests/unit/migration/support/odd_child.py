@@ -8,7 +8,7 @@ import sys
 import time
 
 from vesper.migration.workers.child import HEADER
-from vesper.migration.workers.serving import live_as_long_as
+from vesper.migration.workers.serving import end_with_parent
 
 _ANSWER = b'{"hello":true}'
 
@@ -23,7 +23,7 @@ def _say(text: bytes, number: int) -> None:
 
 
 def main(life: str, how: str) -> None:
-    live_as_long_as(int(life))
+    end_with_parent(int(life))
     if how == "closes":
         os.close(0)
         time.sleep(0.5)

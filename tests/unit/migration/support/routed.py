@@ -19,7 +19,7 @@ from vesper.engines.path import Pathed
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.control.modes import Mode, Reason
-from vesper.migration.control.state import Latch, PathState, Settings, State
+from vesper.migration.control.state import Latch, NodeState, PathState, Settings
 from vesper.migration.router.adoption import AdoptedProgram
 from vesper.migration.router.router import RoutedProgram
 from vesper.migration.router.routes import Routes
@@ -59,7 +59,7 @@ def put_into(routes: Routes, program: RoutedProgram | AdoptedProgram, mode: Mode
     clean = _CLEAN[mode]
     paths = {note.name: PathState(clean=clean) for note in notes}
     latches = (Latch(Reason.KILL, "ann", "for a test", 1),) if mode is Mode.PYTHON_ONLY else ()
-    state = State(key.node, key.epoch, mode=mode, clean=clean, compared=clean, paths=paths, latches=latches)
+    state = NodeState(key.node, key.epoch, mode=mode, clean=clean, compared=clean, paths=paths, latches=latches)
 
     def write(transaction: Transaction) -> None:
         transaction.put_state(state_text(state))
@@ -81,7 +81,7 @@ _CLEAN = {
 """Enough for the mode, and not for the next one."""
 
 
-def state_of(routes: Routes, program: RoutedProgram | AdoptedProgram) -> State:
+def state_of(routes: Routes, program: RoutedProgram | AdoptedProgram) -> NodeState:
     return ledger.load(routes.migration.store, program.live.key, Settings())
 
 

@@ -12,7 +12,7 @@ from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.reports import Disagreement, Fault, Lost, PartAgreed, Report
 from vesper.migration.control.controller import step
 from vesper.migration.control.modes import Mode
-from vesper.migration.control.state import Enumerated, State, Tick
+from vesper.migration.control.state import Enumerated, NodeState, Tick
 from vesper.migration.workers.enumeration import Domain, NotEnumerable, Position, domain_of, enumerate_all, run_part
 from vesper.migration.workers.rerun import Pair
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER
@@ -136,7 +136,7 @@ def enumerated(node: Compiled, position: Position, direct: Any = None, part: int
 def test_two_enums_and_a_boolean_reach_direct_only(tmp_path: Path) -> None:
     found = enumerated(TWO_ENUMS, Position(tmp_path / "position"))
     assert found == Enumerated(12)
-    state = State("small_v1", "epoch")
+    state = NodeState("small_v1", "epoch")
     modes = [state.mode]
     state, _ = step(state, found, 1)
     for at in range(2, 5):
@@ -187,7 +187,7 @@ def test_a_part_that_was_not_run_in_full_is_no_agreement(tmp_path: Path, report:
 
 
 def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vesper.migration.workers.enumeration.PART", 5)
+    monkeypatch.setattr("vesper.migration.workers.enumeration.PART_SIZE", 5)
     domain, position = domain_of(TWO_ENUMS), Position(tmp_path / "folder" / "position")
     asked: list[tuple[int, int]] = []
     seen: list[tuple[int, int]] = []

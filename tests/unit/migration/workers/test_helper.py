@@ -251,7 +251,7 @@ def test_the_helper_process_says_what_came_of_it(effects: tuple[Compiled, Transc
 def helper() -> Iterator[Helper]:
     """One that runs no engine: what follows is about the process."""
     made = Helper(
-        seconds=0.3, most_tasks=8, most_bytes=200_000, most_deaths=100, module="tests.unit.migration.support.bad_helper"
+        seconds=0.3, max_tasks=8, max_bytes=200_000, max_deaths=100, module="tests.unit.migration.support.bad_helper"
     )
     yield made
     pid = made.pid
@@ -318,7 +318,7 @@ def test_who_asks_for_too_much_is_refused(helper: Helper) -> None:
 
 
 def test_it_is_not_started_for_ever_and_what_waits_is_lost() -> None:
-    helper = Helper(most_deaths=1, module="tests.unit.migration.no_such_module")
+    helper = Helper(max_deaths=1, module="tests.unit.migration.no_such_module")
     answers = [helper.rerun(Known.of(ECHO), said("hello"), KEY) for _ in range(5)]
     assert all(each is not None and isinstance(each.result(60), Lost) for each in answers)
     assert helper.rerun(Known.of(ECHO), said("hello"), KEY) is None

@@ -33,7 +33,7 @@ from vesper.migration.workers.asking import Busy, Unavailable
 from vesper.migration.workers.child import Child, _environment
 from vesper.migration.workers.isolation import IsolatedProgram, Workers
 from vesper.migration.workers.wire_values import request_digest
-from vesper.migration.workers.worker_lease import Held
+from vesper.migration.workers.worker_lease import WorkerLease
 from vesper.verify.inputs.generator import InputGenerator
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
@@ -316,7 +316,7 @@ def test_a_routed_node_whose_workers_are_all_busy_answers_from_python(bad_worker
     try:
         program = routes.program(ECHO)
         put_into(routes, program, Mode.DIRECT_ONLY)
-        held = Held(bad_workers)
+        held = WorkerLease(bad_workers)
         assert program.call({"word": "fine"}) == Returned({"result": "fine"})
         held.release()
         routes.migration.tend(is_all=True)
@@ -399,19 +399,19 @@ def test_nobody_is_given_the_answer_to_a_question_that_another_did_not_wait_for(
 
 def test_what_is_too_large_to_be_sent_is_no_fault(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     program = IsolatedProgram(ECHO, workers)
-    monkeypatch.setattr("vesper.migration.workers.asking.MAX_MESSAGE", 1000)
+    monkeypatch.setattr("vesper.migration.workers.asking.MAX_MESSAGE_BYTES", 1000)
     with pytest.raises(Unavailable, match="at most 1,000 bytes"):
         program.call({"word": "x" * 1000})
 
 
 def test_they_are_not_started_for_ever() -> None:
-    workers = Workers(size=1, most_deaths=1, memory_mib=64, module="tests.unit.migration.no_such_module")
+    workers = Workers(size=1, max_deaths=1, memory_mib=64, module="tests.unit.migration.no_such_module")
     workers.start()
     reasons: list[str] = []
 
     def is_given_up() -> bool:
         with pytest.raises(Busy) as raised:
-            Held(workers)
+            WorkerLease(workers)
         reasons.append(str(raised.value))
         return "no more are started" in reasons[-1]
 

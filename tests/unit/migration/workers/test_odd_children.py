@@ -29,7 +29,7 @@ from vesper.migration.shadow.shadow_queue import Followers, Following
 from vesper.migration.workers.asking import Busy, Unavailable
 from vesper.migration.workers.child import Child, ChildDied, ChildLate
 from vesper.migration.workers.isolation import IsolatedProgram, Workers
-from vesper.migration.workers.worker_lease import Held, Worker
+from vesper.migration.workers.worker_lease import Worker, WorkerLease
 
 HELLO = b'{"do":"hello"}'
 
@@ -235,7 +235,7 @@ def test_what_others_spent_is_counted_by_thread() -> None:
 
 
 def test_who_abandons_for_ever_has_none_started_for_ever() -> None:
-    workers = Workers(size=1, most_deaths=1)
+    workers = Workers(size=1, max_deaths=1)
     said: list[str] = []
 
     def is_given_up() -> bool:
@@ -268,7 +268,7 @@ def test_one_that_comes_back_after_they_were_closed_is_closed() -> None:
     workers = Workers(size=1)
     workers.start()
     assert workers.wait_until_up(60)
-    held = Held(workers)
+    held = WorkerLease(workers)
     (worker,) = held._taken
     workers.close()
     held.release()
@@ -279,25 +279,27 @@ def test_a_worker_comes_back_when_nobody_has_what_held_it() -> None:
     workers = Workers(size=1)
     workers.start()
     assert workers.wait_until_up(60)
-    held = Held(workers)
+    held = WorkerLease(workers)
     with pytest.raises(Busy):
-        Held(workers)
+        WorkerLease(workers)
     del held
-    Held(workers).release()
+    WorkerLease(workers).release()
     workers.close()
 
 
-@pytest.mark.filterwarnings("ignore:Exception ignored in.*Held.__del__")  # where it struck, with nothing to give back
+@pytest.mark.filterwarnings(
+    "ignore:Exception ignored in.*WorkerLease.__del__"
+)  # where it struck, with nothing to give back
 def test_who_is_interrupted_while_he_takes_a_worker_or_gives_it_back_loses_none() -> None:
     workers = Workers(size=1)
     workers.start()
     assert workers.wait_until_up(60)
 
     def work() -> None:
-        Held(workers).release()
+        WorkerLease(workers).release()
 
     for _ in strikes(work):
-        Held(workers).release()  # raises `Busy` where nobody has it
+        WorkerLease(workers).release()  # raises `Busy` where nobody has it
     workers.close()
 
 
@@ -311,7 +313,7 @@ def test_a_worker_is_started_later_where_no_thread_could_be(monkeypatch: pytest.
         for _ in range(3):
             assert not workers.is_ready()
             with pytest.raises(Busy, match="can't start new thread"):
-                Held(workers)
+                WorkerLease(workers)
     assert not workers.is_ready()
     assert workers.wait_until_up(60)
     workers.close()
