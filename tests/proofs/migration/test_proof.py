@@ -1,4 +1,4 @@
-"""The proof's own eyes: a small sample passes, and a controller that is wrong does not."""
+"""The controller proof: a small sample passes, and a wrong controller fails."""
 
 from __future__ import annotations
 

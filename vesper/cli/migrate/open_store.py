@@ -19,7 +19,7 @@ from vesper.effects.settings import ConfigError, close_to
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.migration.control.modes import THRESHOLDS, Mode
 from vesper.migration.control.state import MAX_PIN_US, Settings
-from vesper.migration.router.spool import untold
+from vesper.migration.router.spool import describe_unsent
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.overview import newest, read_node
 from vesper.migration.stores.store import WHOLE, NodeKey, Store, StoreError, keys_of, open_store
@@ -139,7 +139,7 @@ def found_and_untold(config: Path | None, dsn: str | None) -> list[str]:
     if dsn is not None:
         return []
     found = config or find_config()
-    return untold((Path.cwd() if found is None else found.parent) / ".vesper" / "migration")
+    return describe_unsent((Path.cwd() if found is None else found.parent) / ".vesper" / "migration")
 
 
 def missing_file(dsn: str) -> Path | None:

@@ -18,7 +18,7 @@ from vesper.host.plans import MachineConflict
 from vesper.host.running import InDoubt, Running
 from vesper.journal.entry import Kind, Stored
 from vesper.journal.journal import JournalError
-from vesper.migration.shadow.journal_replay import Followed, follow
+from vesper.migration.shadow.journal_replay import ReplayResult, follow
 from vesper.testing.recorder import NotRecorded, Recorder
 
 
@@ -29,7 +29,7 @@ class Hosted:
         self,
         outcome: Outcome,
         execution: str,
-        followed: Mapping[str, Followed],
+        followed: Mapping[str, ReplayResult],
         not_recorded: str | None = None,
         is_known: bool = True,
         why: tuple[str, ...] = (),
@@ -79,7 +79,7 @@ def run_hosted(
                 if problem.ran is None:
                     raise
                 ran, not_recorded = problem.ran, str(problem)
-            followed: dict[str, Followed] = {}
+            followed: dict[str, ReplayResult] = {}
             is_known = host.knows(ran.execution)
             stored = host.journal.read(ran.execution).entries if is_known else ()
             if followers and is_known:

@@ -37,7 +37,7 @@ def simpler_of(type_: Type | None, value: object) -> Iterator[object]:
 
 
 def _simpler_integers(value: int) -> Iterator[object]:
-    """Yield zero, half, then one less in each digit from the first, then what is simpler to read.
+    """Yield zero, half, then one less in each digit from the first, then values that read simpler.
 
     A large number shrinks in tens of steps.
     """

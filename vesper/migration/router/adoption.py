@@ -166,11 +166,11 @@ class FunctionComparator(Comparator):
         if isinstance(leader, Returned) and isinstance(follower, Returned):
             return super().outcomes(leader, follower)
         if isinstance(leader, Returned) or isinstance(follower, Returned):
-            return Difference("outcome", "whether there is an answer", _said(leader), _said(follower))
+            return Difference("outcome", "whether there is an answer", _describe(leader), _describe(follower))
         return Same()
 
 
-def _said(outcome: Outcome) -> str:
+def _describe(outcome: Outcome) -> str:
     return f"failed {outcome.code}" if isinstance(outcome, Failed) else outcome.kind
 
 

@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
 MAX_WAITING = 256
 """Maximum number of queued alerts. During a long outage of the webhook some are lost; log and history have all."""
-TIMEOUT = 5.0
-DELAYS = (0.5, 2.0, 8.0)
+TIMEOUT_SECONDS = 5.0
+RETRY_DELAYS_SECONDS = (0.5, 2.0, 8.0)
 """Seconds before each of the three retries."""
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "vesper", "Connection": "close"}
-_LAST_WORD = 0.5
-_KNOWN = 4096
+_LAST_WAIT_SECONDS = 0.5
+_MAX_KNOWN = 4096
 _FORMAT = 1
 _LOG = logging.getLogger("vesper.migration")
 _PEOPLE = frozenset({Reason.PERSON, Reason.PIN, Reason.UNPINNED, Reason.KILL, Reason.RESUME})
@@ -160,7 +160,7 @@ class Alerts:
         if (key, fingerprint) in seen:
             return False
         seen[key, fingerprint] = None
-        while len(seen) > _KNOWN:
+        while len(seen) > _MAX_KNOWN:
             try:
                 seen.popitem(last=False)
             except KeyError:  # another thread was faster
@@ -173,14 +173,15 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
         case Changed(before, after, reason, who, why):
             is_down = after.level < before.level
             level = logging.WARNING if is_down else logging.INFO
-            text = f"{before.value} → {after.value}: {_because(reason, who, why)}"
-            return Alert(level, text, _change("fell" if is_down else "rose", before, after, reason, who))
+            text = f"{before.value} → {after.value}: {_describe_reason(reason, who, why)}"
+            return Alert(level, text, _change_fields("fell" if is_down else "rose", before, after, reason, who))
         case Latched(latch):
             change = next((each for each in decisions if isinstance(each, Changed)), None)
             before = Mode.PYTHON_ONLY if change is None else change.before
-            text = f"latched in python_only until a person resumes it: {_because(latch.reason, latch.who, latch.why)}"
+            cause = _describe_reason(latch.reason, latch.who, latch.why)
+            text = f"latched in python_only until a person resumes it: {cause}"
             level = logging.WARNING if latch.reason is Reason.KILL else logging.ERROR
-            return Alert(level, text, _change("latched", before, Mode.PYTHON_ONLY, latch.reason, latch.who))
+            return Alert(level, text, _change_fields("latched", before, Mode.PYTHON_ONLY, latch.reason, latch.who))
         case PathDemoted(path, fingerprint):
             what = f"path {path}" if path else "whatever goes that way"
             text = f"the engines disagree (divergence {fingerprint}); {what} is compared from now on"
@@ -207,14 +208,14 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
             return Alert(logging.DEBUG, text, {"kind": "path_proven"})
 
 
-def _because(reason: Reason, who: str, why: str) -> str:
+def _describe_reason(reason: Reason, who: str, why: str) -> str:
     """Return a fixed sentence or a person's text, never one of an engine."""
     if reason in _PEOPLE:
         return f"{reason.value} by {who}: {why}"
     return _REASONS.get(reason, reason.value)
 
 
-def _change(kind: str, before: Mode, after: Mode, reason: Reason, who: str) -> dict[str, Any]:
+def _change_fields(kind: str, before: Mode, after: Mode, reason: Reason, who: str) -> dict[str, Any]:
     return {"kind": kind, "before": before.value, "after": after.value, "reason": reason.value, "who": who}
 
 
@@ -298,7 +299,7 @@ class _Poster:
             thread.join(max(0.0, until - time.monotonic()))
         self._must_end.set()
         if thread is not None:
-            thread.join(_LAST_WORD)  # lets a thread that waits for a retry log the dropped alert
+            thread.join(_LAST_WAIT_SECONDS)  # lets a thread that waits for a retry log the dropped alert
         left = self._waiting.qsize() + (thread is not None and thread.is_alive())
         if left:
             self._drop(left, "it has not answered yet, and the process ends")
@@ -336,7 +337,7 @@ class _Poster:
 
     def _deliver(self, body: bytes) -> None:
         problem, may_repeat = self._post(body)
-        for delay in DELAYS:
+        for delay in RETRY_DELAYS_SECONDS:
             if problem is None or not may_repeat or self._must_end.wait(delay):
                 break
             problem, may_repeat = self._post(body)
@@ -350,9 +351,9 @@ class _Poster:
 
         at = self._address
         kind = http.client.HTTPSConnection if at.is_tls else http.client.HTTPConnection
-        connection = kind(at.host, at.port, timeout=TIMEOUT)
+        connection = kind(at.host, at.port, timeout=TIMEOUT_SECONDS)
         # The timeout applies per byte; a slow server could hold the thread for days.
-        patience = threading.Timer(2 * TIMEOUT, _cut, (connection,))
+        patience = threading.Timer(2 * TIMEOUT_SECONDS, _shut_down, (connection,))
         patience.daemon = True
         try:
             patience.start()
@@ -372,7 +373,7 @@ class _Poster:
         return f"it answered {status}", status >= 500 or status in (408, 429)
 
 
-def _cut(connection: http.client.HTTPConnection) -> None:
+def _shut_down(connection: http.client.HTTPConnection) -> None:
     """Shut down a connection that another thread waits for."""
     if connection.sock is not None:
         with contextlib.suppress(OSError):

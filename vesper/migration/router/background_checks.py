@@ -35,12 +35,12 @@ from vesper.migration.workers.enumeration import NotEnumerable, Position, domain
 from vesper.migration.workers.helper import Answer, Helper, Known
 
 _log = logging.getLogger("vesper.migration")
-_CLOSELY = 64
+_CLOSE_CHECKS_PER_PATH = 64
 """Executions of a new path that are repeated, per process."""
-_LATER = 0.005
+_LATER_SHARE = 0.005
 """Share of later executions that are repeated."""
-_MOST_NAMES = 10_000
-_AGAIN = 0.5
+_MAX_NAMES = 10_000
+_RETRY_SECONDS = 0.5
 """Seconds between two attempts to use a busy helper."""
 
 
@@ -98,9 +98,9 @@ class Tending:
         name = report.note.name
         self._reservoir.offer(name, report.fingerprint, transcript)
         count = self._looked_at.get(name, 0)
-        if count >= _CLOSELY and not is_chosen and self._draw() >= _LATER:
+        if count >= _CLOSE_CHECKS_PER_PATH and not is_chosen and self._draw() >= _LATER_SHARE:
             return
-        if count or len(self._looked_at) < _MOST_NAMES:
+        if count or len(self._looked_at) < _MAX_NAMES:
             self._looked_at[name] = count + 1
         self._helper.rerun(self._known, transcript, self._key(), then=self._looked)
 
@@ -186,7 +186,7 @@ class Tending:
             if self._is_ending():
                 return Lost("the helper process was closed, or died too often")
             with suppress(Empty):
-                self._ends.get(timeout=_AGAIN)
+                self._ends.get(timeout=_RETRY_SECONDS)
         return self._waited(answer)
 
     def _carry(self) -> None:

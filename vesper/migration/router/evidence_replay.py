@@ -21,7 +21,7 @@ from vesper.migration.stores.store import WHOLE, NodeKey, SeenOnPath, Store, Tra
 
 _CARRIED = "carried"
 _LEFT = "{}"
-MOST_DISAGREEMENTS = 20
+MAX_DISAGREEMENTS = 20
 """Number of disagreements after which the rest is skipped."""
 
 Rerun: TypeAlias = Callable[[Transcript], Report | None]
@@ -89,15 +89,15 @@ def carry(
     done = 0
     for kept in transcripts(store, source).values():
         for text in kept.values():
-            if is_stopped() or len(found.disagreements) >= MOST_DISAGREEMENTS:
+            if is_stopped() or len(found.disagreements) >= MAX_DISAGREEMENTS:
                 return found
-            _judge(found, text, rerun)
+            _classify(found, text, rerun)
             done += 1
             progress(done)
     return found
 
 
-def _judge(found: Carried, text: str, rerun: Rerun) -> None:
+def _classify(found: Carried, text: str, rerun: Rerun) -> None:
     try:
         transcript = Transcript.from_text(text)
     except (JournalError, ValueError, KeyError, TypeError):

@@ -26,10 +26,10 @@ from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath
 from vesper.values.model import printable
 
 _log = logging.getLogger("vesper.migration")
-_MOST_PENDING = 200_000
+_MAX_PENDING = 200_000
 """Maximum number of fingerprints that wait for the store. Further ones are dropped, which only understates."""
-_MOST_TIMES = 2_000
-_MOST_UNITED = 500
+_MAX_TIMES = 2_000
+_MAX_MERGED = 500
 """Maximum number of divergences and faults per transaction."""
 _NEW_PATH = PathState()
 
@@ -50,7 +50,7 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True)
-class _Gathered:
+class _CollectedData:
     """The collected data for one batch."""
 
     number: int
@@ -73,7 +73,7 @@ class Live:
         key: NodeKey,
         compiled: Compiled,
         process: str,
-        most: Mode,
+        highest: Mode,
         spool: Callable[[NodeKey, Batch, bool], None],
         wake: Callable[[], None],
         divergence_of: Callable[[Disagreement | Fault], Happened],
@@ -86,7 +86,7 @@ class Live:
         self.witnesses: list[Callable[[Divergence], None]] = []
         """Called with every divergence and fault of this process."""
         self._process = process
-        self._most = most
+        self._highest = highest
         self._spool = spool
         self._wake = wake
         self._divergence_of = divergence_of
@@ -96,9 +96,9 @@ class Live:
         """Paths demoted in this process, until the store has the divergence."""
         self._is_stopped = False
         """True while the direct engine is stopped in this process, until the store has the reason."""
-        self._held = False
+        self._is_held = False
         """True while the store has been away for too long."""
-        self._killed = False
+        self._is_killed = False
         self._state = NodeState(key.node, key.epoch)
         self._version = -1
         self._attempt = self._state.attempt
@@ -108,7 +108,7 @@ class Live:
     def _begin(self) -> None:
         self._lock = threading.Lock()
         """Lock of the collected data. Held briefly, because callers wait for it."""
-        self._standing = threading.Lock()
+        self._mode_lock = threading.Lock()
         """Lock of the mode, so that a read of the store does not undo newer findings. Acquired before `_lock`."""
         self._finding = 0
         """Number of findings that are not queued yet."""
@@ -137,12 +137,12 @@ class Live:
         """Restart the collection in the child of a fork: the parent reports its own."""
         self._process = process
         self._begin()
-        with self._standing:
-            self._look()  # the parent may have been replacing it
+        with self._mode_lock:
+            self._replace_local()  # the parent may have been replacing it
 
     def listen(self, tell: Callable[[Local], None]) -> None:
         """Call `tell` with `local` now and whenever it is replaced, in order. It must not report anything."""
-        with self._standing:
+        with self._mode_lock:
             self.listeners.append(tell)
             tell(self.local)
 
@@ -169,7 +169,7 @@ class Live:
             case Lost():
                 self.lost(1)
             case Disagreement() | Fault():
-                self._trouble(report)
+                self._handle_finding(report)
 
     def agree_many(self, note: PathNote, fingerprints: Iterable[int], compared: int) -> None:
         """Add agreements that another component collected."""
@@ -192,11 +192,11 @@ class Live:
 
     def lost_run(self, execution: str) -> None:
         """Report a run under the direct engine that never ended."""
-        self._urge(Happened(RunLost(execution)), {})
+        self._enqueue_finding(Happened(RunLost(execution)), {})
 
     def enumerated(self, event: Enumerated) -> None:
         """Report that both engines agreed on all inputs."""
-        self._urge(Happened(event), {})
+        self._enqueue_finding(Happened(event), {})
 
     def carried(self, agreed: Mapping[str, set[int]], paths: Mapping[str, str], lost: int) -> None:
         """Add executions of an older epoch that agreed under the present definition, by path."""
@@ -214,7 +214,7 @@ class Live:
     def _count(self, name: str, note: PathNote, fingerprints: Iterable[int], compared: int) -> None:
         seen = self._agreed.setdefault(name, set())
         before = len(seen)
-        if self._pending < _MOST_PENDING:
+        if self._pending < _MAX_PENDING:
             seen.update(fingerprints)
         self._pending += len(seen) - before
         self._compared[name] = self._compared.get(name, 0) + compared
@@ -224,18 +224,18 @@ class Live:
             self._notes[name] = replace(note, prefixes=tuple(dict.fromkeys(merged)))
 
     def _time(self, python_ns: int | None, direct_ns: int | None) -> None:
-        if (python_ns is not None or direct_ns is not None) and len(self._times) < _MOST_TIMES:
+        if (python_ns is not None or direct_ns is not None) and len(self._times) < _MAX_TIMES:
             self._times.append(Timed(python_ns, direct_ns))
 
-    def _trouble(self, report: Disagreement | Fault) -> None:
+    def _handle_finding(self, report: Disagreement | Fault) -> None:
         """Revoke trust in this process, then spool the finding, then send it to the store.
 
         If a later step fails, trust stays revoked in this process.
         """
-        with self._standing:
+        with self._mode_lock:
             self._finding += 1
-            if self._takes_trust(report):
-                self._look()
+            if self._revoke_trust(report):
+                self._replace_local()
         try:
             happened = self._divergence_of(report)
         except Exception as error:  # noqa: BLE001  # a finding without a description still counts
@@ -246,9 +246,9 @@ class Live:
             for tell in self.witnesses:
                 tell(happened.divergence)
         note = report.note if isinstance(report, Disagreement) else None
-        self._urge(happened, {} if note is None else {note.name: note.to_text()}, found=1)
+        self._enqueue_finding(happened, {} if note is None else {note.name: note.to_text()}, found=1)
 
-    def _takes_trust(self, report: Disagreement | Fault) -> bool:
+    def _revoke_trust(self, report: Disagreement | Fault) -> bool:
         """Revoke trust; return False where there was none left."""
         if isinstance(report, Disagreement) and not report.difference.is_effect:
             path = "" if report.note is None else report.note.name
@@ -259,7 +259,7 @@ class Live:
         was_stopped, self._is_stopped = self._is_stopped, True
         return not was_stopped
 
-    def _urge(self, happened: Happened, paths: Mapping[str, str], found: int = 0) -> None:
+    def _enqueue_finding(self, happened: Happened, paths: Mapping[str, str], found: int = 0) -> None:
         """Queue a finding and spool it.
 
         A flood of one divergence must not cost callers a sync each: while another of its kind waits for the store, the
@@ -275,7 +275,7 @@ class Live:
             batch = self._batch(self._number + 1, happened=(happened,), paths=paths)
             self._number += 1
             self._urgent.append(batch)
-        with self._standing:
+        with self._mode_lock:
             self._finding -= found
         try:
             self._spool(self.key, batch, before == 0)
@@ -292,8 +292,8 @@ class Live:
         with self._lock:
             if any(each.number >= number for each in (*self._urgent, *self._sending)):
                 self._unsaved.add(number)  # otherwise the store has it already
-        with self._standing:
-            self._look()
+        with self._mode_lock:
+            self._replace_local()
 
     def _log_spool_failure(self, kept: Divergence | None, error: OSError) -> None:
         """Log each kind once, and the first, tenth, hundredth… failure. The log contains locations, never values."""
@@ -314,7 +314,7 @@ class Live:
             words = "divergence of %s was" if count == 1 else "divergences of %s were"
             _log.error(f"%s {words} lost: neither store nor spool could be written", f"{count:,}", self.key.node)
 
-    def let_go(self) -> None:
+    def drop_agreements(self) -> None:
         """Drop collected agreements, whose fingerprints have another key."""
         with self._lock:
             self._agreed, self._compared, self._pending = {}, {}, 0
@@ -323,7 +323,7 @@ class Live:
     # -- what the store is told, and says ---------------------------------------------------------
 
     @property
-    def has_untold(self) -> bool:
+    def has_unsent(self) -> bool:
         """True while a finding or a batch is not in the store."""
         return bool(self._urgent or self._sending)
 
@@ -345,7 +345,7 @@ class Live:
             self._number += is_all
             gathered = self._take_gathered(self._number) if is_all else None
         # Without the lock, for which callers wait: a flood takes long to merge.
-        sending = _united(urgent)
+        sending = _merge_batches(urgent)
         if gathered is not None:
             sending.append(self._batch_of(gathered))
         with self._lock:
@@ -356,15 +356,15 @@ class Live:
         """Remove a batch that the store has."""
         with self._lock:
             self._sending = [each for each in self._sending if each.number != batch.number]
-            if not self.has_untold:
+            if not self.has_unsent:
                 self._waiting.clear()
             had_unsaved = bool(self._unsaved)
             self._unsaved = {each for each in self._unsaved if each > batch.number}
         if had_unsaved and not self._unsaved:
-            with self._standing:
-                self._look()
+            with self._mode_lock:
+                self._replace_local()
 
-    def _take_gathered(self, number: int) -> _Gathered | None:
+    def _take_gathered(self, number: int) -> _CollectedData | None:
         """Take the collected data out; None where there is none."""
         begun, self._begun = self._begun, self._state.paths
         pin = self._state.pin
@@ -375,9 +375,9 @@ class Live:
         times, notes, served = self._times, self._notes, self._served
         self._agreed, self._compared, self._pending = {}, {}, 0
         self._unknown, self._times, self._notes, self._served = 0, [], {}, {}
-        return _Gathered(number, self._attempt, begun, agreed, compared, unknown, times, notes, served)
+        return _CollectedData(number, self._attempt, begun, agreed, compared, unknown, times, notes, served)
 
-    def _batch_of(self, gathered: _Gathered) -> Batch:
+    def _batch_of(self, gathered: _CollectedData) -> Batch:
         happened: list[Happened] = [Happened(each) for each in gathered.times]
         if gathered.unknown:
             happened.append(Happened(Unknown(gathered.unknown)))
@@ -411,9 +411,9 @@ class Live:
             served=served or {},
         )
 
-    def is_now(self, state: NodeState, version: int, notes: Mapping[str, PathNote]) -> None:
+    def update_state(self, state: NodeState, version: int, notes: Mapping[str, PathNote]) -> None:
         """Take over the state from the store."""
-        with self._standing:
+        with self._mode_lock:
             is_first = self._version < 0
             self._state, self._version = state, version
             self._known = dict(notes)
@@ -424,26 +424,26 @@ class Live:
                 with self._lock:
                     self._attempt, self._begun = state.attempt, state.paths
                     self._agreed, self._compared, self._pending = {}, {}, 0
-            if not self._finding and not self.has_untold:
+            if not self._finding and not self.has_unsent:
                 # The store has all findings of this process, and its mode reflects them.
                 self._is_stopped = False
                 self._demoted.clear()
-            self._look()
+            self._replace_local()
 
-    def is_held(self, held: bool) -> None:
+    def set_held(self, held: bool) -> None:
         """Run Python alone while the store has been away for too long."""
-        with self._standing:
-            if held != self._held:
-                self._held = held
-                self._look()
+        with self._mode_lock:
+            if held != self._is_held:
+                self._is_held = held
+                self._replace_local()
 
-    def is_killed(self, killed: bool) -> None:
-        with self._standing:
-            if killed != self._killed:
-                self._killed = killed
-                self._look()
+    def set_killed(self, killed: bool) -> None:
+        with self._mode_lock:
+            if killed != self._is_killed:
+                self._is_killed = killed
+                self._replace_local()
 
-    def _look(self) -> None:
+    def _replace_local(self) -> None:
         """Replace `local`, and call the listeners with it."""
         self.local = self._local()
         for tell in self.listeners:
@@ -451,9 +451,9 @@ class Live:
 
     def _local(self) -> Local:
         state = self._state
-        if self._is_stopped or self._held or self._killed or self._unsaved:
+        if self._is_stopped or self._is_held or self._is_killed or self._unsaved:
             return Local(Mode.PYTHON_ONLY, version=self._version, attempt=state.attempt)
-        mode = min(state.mode, self._most, key=lambda each: each.level)
+        mode = min(state.mode, self._highest, key=lambda each: each.level)
         proven = frozenset(path for path in state.paths if path not in self._demoted and is_proven(state, path))
         notes = [self._known[path] for path in proven if path in self._known]
         return Local(
@@ -472,33 +472,33 @@ class Live:
         return self._state
 
 
-def _united(batches: list[Batch]) -> list[Batch]:
+def _merge_batches(batches: list[Batch]) -> list[Batch]:
     """Merge many batches of one event each into a few.
 
     Each has the number of its last one: lower numbers in the spool count as sent with it.
     """
     found = []
-    for first in range(0, len(batches), _MOST_UNITED):
-        part = batches[first : first + _MOST_UNITED]
+    for first in range(0, len(batches), _MAX_MERGED):
+        part = batches[first : first + _MAX_MERGED]
         kept: dict[str, Divergence] = {}
-        for each in _happened_in(part):
+        for each in _events_of(part):
             if (seen := each.divergence) is not None:
                 known = kept.get(seen.fingerprint)
                 kept[seen.fingerprint] = seen if known is None else known.merge(seen)
         happened = tuple(
             each if each.divergence is None else replace(each, divergence=kept.pop(each.divergence.fingerprint, None))
-            for each in _happened_in(part)
+            for each in _events_of(part)
         )
         paths = {name: text for batch in part for name, text in batch.paths.items()}
         found.append(replace(part[-1], happened=happened, paths=paths))
     return found
 
 
-def _happened_in(batches: list[Batch]) -> Iterator[Happened]:
+def _events_of(batches: list[Batch]) -> Iterator[Happened]:
     return (each for batch in batches for each in batch.happened)
 
 
-def most_of(mode: str | None) -> Mode:
+def highest_mode(mode: str | None) -> Mode:
     """Return the highest mode that the configuration allows."""
     return LADDER[-1] if mode is None else Mode(mode)
 

@@ -32,7 +32,7 @@ from vesper.migration.stores.store import Batch, Happened, NodeKey
 _log = logging.getLogger("vesper.migration")
 _ENDING = ".spool"
 _ASIDE = "aside"
-_LARGEST = 64 << 20
+_MAX_BYTES = 64 << 20
 _EVENTS: dict[str, type[Event]] = {
     each.__name__: each for each in (Diverged, EngineFaulted, Enumerated, Noisy, RunLost)
 }
@@ -59,7 +59,7 @@ class Spool:
         line = _line(key, batch)
         with self._lock:
             if self._file is None:
-                self._file = self._opened()
+                self._file = self._open()
             whole = os.fstat(self._file).st_size
             try:
                 if os.write(self._file, line) != len(line):
@@ -72,7 +72,7 @@ class Spool:
                 raise
             self.written += 1
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         self._folder.mkdir(parents=True, exist_ok=True)
         while self._path.exists():  # it was closed with content, which other processes now handle
             self._path = self._folder / f"{self._process}-{secrets.token_hex(4)}{_ENDING}"
@@ -109,9 +109,9 @@ class Spool:
             os.close(self._file)
             self._file = None
 
-    def left_by_others(self) -> Iterator[tuple[Path, list[tuple[NodeKey, Batch]]]]:
+    def read_leftovers(self) -> Iterator[tuple[Path, list[tuple[NodeKey, Batch]]]]:
         """Yield the batches of dead processes, file by file. Call `forget` once the store has a file."""
-        for path in left_in(self._folder):
+        for path in leftover_files(self._folder):
             if path == self._path:
                 continue
             try:
@@ -126,7 +126,7 @@ class Spool:
         path.unlink(missing_ok=True)  # another process may have been faster; the store applied it once
 
 
-def left_in(folder: Path) -> Iterator[Path]:
+def leftover_files(folder: Path) -> Iterator[Path]:
     """Yield the files of dead processes."""
     for path in sorted(folder.glob(f"*{_ENDING}")):
         owner = path.name.removesuffix(_ENDING).rpartition("+")[0]
@@ -134,9 +134,9 @@ def left_in(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def untold(folder: Path) -> list[str]:
+def describe_unsent(folder: Path) -> list[str]:
     """Return texts about findings of dead processes that are in no store yet. Changes nothing."""
-    waiting = [path for path in left_in(folder) if _size(path)]
+    waiting = [path for path in leftover_files(folder) if _size(path)]
     said = []
     if waiting:
         said.append(
@@ -208,8 +208,8 @@ def _read(path: Path) -> list[tuple[NodeKey, Batch]]:
 
     A file with an unreadable line is copied aside, for a person to inspect.
     """
-    if path.stat().st_size > _LARGEST:
-        _set_aside(path, f"it is larger than {_LARGEST:,} bytes")
+    if path.stat().st_size > _MAX_BYTES:
+        _set_aside(path, f"it is larger than {_MAX_BYTES:,} bytes")
         return []
     found = []
     *lines, last = path.read_bytes().split(b"\n")

@@ -26,7 +26,7 @@ from vesper.migration.compare.reports import Disagreement, Fault
 from vesper.migration.control.modes import Mode, Reason
 from vesper.migration.control.state import Event, Kill, Latch, Settings
 from vesper.migration.router.alerts import Alerts
-from vesper.migration.router.node_state import Live, most_of, now_us
+from vesper.migration.router.node_state import Live, highest_mode, now_us
 from vesper.migration.router.spool import Spool
 from vesper.migration.stores import ledger
 from vesper.migration.stores.kill_scope import inherited_kill
@@ -34,17 +34,17 @@ from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store
 from vesper.values.model import printable
 
 _log = logging.getLogger("vesper.migration")
-_EVERY_FLUSH = 1.0
+_FLUSH_INTERVAL_SECONDS = 1.0
 """Seconds between two batches of agreements; findings are sent at once."""
-_LASTS = 2
+_DAMAGED_AFTER_FAILURES = 2
 """Number of failures in a row from which a store counts as damaged. A deleted file fails once, and is then made
 anew."""
-_LEFT_BEHIND = 5.0
-_LAST_ROUNDS = 5
+_LEFTOVER_SCAN_SECONDS = 5.0
+_MAX_LAST_ROUNDS = 5
 """Maximum number of rounds before the end, while the store causes new findings."""
 
 
-BEFORE = "known from before the store was replaced"
+REPLACED_STORE_NOTE = "known from before the store was replaced"
 
 
 class Migration:
@@ -59,7 +59,7 @@ class Migration:
         self._alerts = Alerts(settings.webhook)
         self._nodes: dict[NodeKey, Live] = {}
         self._versions: dict[NodeKey, int] = {}
-        self._spoilt: set[tuple[str, NodeKey]] = set()
+        self._damaged: set[tuple[str, NodeKey]] = set()
         """Nodes whose stored state cannot be used, with the failing step (`tell` or `ask`)."""
         self._switch: ledger.KillSwitch | None = None
         """Kill switch, as known to this process."""
@@ -81,20 +81,20 @@ class Migration:
         self.process = f"{this_owner()}+{secrets.token_hex(4)}"
         self._spool = Spool(self._folder, self.process)
         self._lock = threading.RLock()
-        self._telling = threading.Lock()
-        self._writing = threading.Lock()
+        self._round_lock = threading.Lock()
+        self._spool_lock = threading.Lock()
         """Lock of the spool."""
         self._wakes: SimpleQueue[None] = SimpleQueue()
         """Wakes the thread. A queue, because Ctrl-C could leave a lock held."""
         self._is_closing = self._is_closed
         self._thread: threading.Thread | None = None
         self._last_seen = time.monotonic()
-        self._said_of: float | None = None
+        self._warned_at: float | None = None
         """Time of the last contact before the warning about a long outage."""
         self._last_flush = 0.0
         self._last_look_around = 0.0
         self._is_away = False
-        self._lasting = 0
+        self._lasting_failures = 0
         """Number of failures, transient ones aside, since the last contact."""
 
     def _after_fork(self) -> None:
@@ -117,27 +117,27 @@ class Migration:
         with self._lock:
             live = self._nodes.get(key)
             if live is None:
-                most = most_of(self.settings.of(key.node).max_mode)
+                most = highest_mode(self.settings.of(key.node).max_mode)
                 live = Live(key, compiled, self.process, most, self._write, self._wake, divergence_of)
                 self._nodes[key] = live
                 try:
-                    self._learn_key()
-                    live.is_killed(self._switch is not None or ledger.read_kill_switch(self.store) is not None)
+                    self._read_key()
+                    live.set_killed(self._switch is not None or ledger.read_kill_switch(self.store) is not None)
                     self._read(live, self.store.versions().get(key, 0))
                 except StoreError as error:
-                    self._gone(error)
-                    live.is_held(True)
+                    self._note_failure(error)
+                    live.set_held(True)
                 except Exception as error:  # noqa: BLE001  # whatever the store contains, the node runs
-                    self._spoil("ask", live, error)
+                    self._hold_damaged("ask", live, error)
             self.start()
             return live
 
-    def _learn_key(self) -> None:
+    def _read_key(self) -> None:
         if not self.key:
             self.key = self.store.secret()
 
     def _write(self, key: NodeKey, batch: Batch, is_synced: bool) -> None:
-        with self._writing:
+        with self._spool_lock:
             self._spool.write(key, batch, is_synced)
 
     def _wake(self) -> None:
@@ -156,7 +156,7 @@ class Migration:
                     # Without the thread a kill would go unnoticed. The next node that is loaded tries again.
                     _log.error("the thread of the migration cannot be started, and Python runs alone: %s", error)
                     for live in self._nodes.values():
-                        live.is_held(True)
+                        live.set_held(True)
                     return
                 self._thread = thread
 
@@ -167,33 +167,33 @@ class Migration:
             if self._is_closing:  # `close` runs the last round, maybe in a call that a lull would wait for
                 return
             try:
-                self._come_round()
+                self._run_round()
             except Exception:  # noqa: BLE001  # this thread must survive, or a kill would go unnoticed
                 _log.exception("what is done for nodes now and then broke; it is tried again")
 
-    def _come_round(self) -> None:
-        if self._is_flush_due(time.monotonic()) and not any(live.has_untold for live in self._nodes.copy().values()):
+    def _run_round(self) -> None:
+        if self._is_flush_due(time.monotonic()) and not any(live.has_unsent for live in self._nodes.copy().values()):
             self.lull()  # agreements take milliseconds and can wait; findings cannot
         self.tend()
 
     def _is_flush_due(self, now: float) -> bool:
-        return now - self._last_flush >= _EVERY_FLUSH
+        return now - self._last_flush >= _FLUSH_INTERVAL_SECONDS
 
     def tend(self, is_all: bool = False) -> None:
         """Send due batches, or all, and read the states of all nodes.
 
         It raises nothing, and handles every failure of the store.
         """
-        with self._telling:
+        with self._round_lock:
             self._gather()
             try:
-                self._tell(is_all)
-                self._ask()
+                self._send_due(is_all)
+                self._refresh()
             except Exception as error:  # noqa: BLE001  # whatever the error, old modes must not hold for ever
-                self._gone(error)
+                self._note_failure(error)
             else:
-                self._is_back()
-            self._do_chores()
+                self._note_contact()
+            self._run_chores()
 
     def _gather(self) -> None:
         for gather in self.gatherers:
@@ -202,7 +202,7 @@ class Migration:
             except Exception:  # noqa: BLE001  # logged; the batches must not wait for it
                 _log.exception("what was gathered elsewhere could not be taken over")
 
-    def _do_chores(self) -> None:
+    def _run_chores(self) -> None:
         """Run the chores last: a failing one delays no batch."""
         for chore in self.chores:
             try:
@@ -214,26 +214,26 @@ class Migration:
             except Exception:  # noqa: BLE001  # logged, and retried: this thread must not end
                 _log.exception("what is done beside the evidence failed")
 
-    def _tell(self, is_all: bool) -> None:
+    def _send_due(self, is_all: bool) -> None:
         now = time.monotonic()
         is_due = is_all or self._is_flush_due(now)
         written = self._spool.written
         if is_due:
-            is_telling = any(live.has_untold or live.has_gathered for live in self._nodes.copy().values())
+            is_telling = any(live.has_unsent or live.has_gathered for live in self._nodes.copy().values())
             self._notice_replaced(self.store.versions(), is_telling)
         for live in list(self._nodes.copy().values()):
-            with self._spoiling("tell", live):
-                self._tell_of(live, is_due)
-        if not any(live.has_untold for live in self._nodes.copy().values()):
-            with self._writing:
+            with self._holding_damaged("tell", live):
+                self._send_batches(live, is_due)
+        if not any(live.has_unsent for live in self._nodes.copy().values()):
+            with self._spool_lock:
                 self._spool.clear(written)
         if is_due:
             self._last_flush = now
-        if now - self._last_look_around >= _LEFT_BEHIND:
+        if now - self._last_look_around >= _LEFTOVER_SCAN_SECONDS:
             self._last_look_around = now
-            self._take_what_is_left()
+            self._send_leftovers()
 
-    def _tell_of(self, live: Live, is_due: bool) -> None:
+    def _send_batches(self, live: Live, is_due: bool) -> None:
         batches = live.due(is_due)
         if batches and self._versions.get(live.key) == 0:
             self._inherit_kill(live.key)  # the node may have been killed since this process began with it
@@ -257,31 +257,31 @@ class Migration:
         self._alerts.decided(key, applied.decisions)
 
     @contextmanager
-    def _spoiling(self, step: str, live: Live) -> Iterator[None]:
+    def _holding_damaged(self, step: str, live: Live) -> Iterator[None]:
         """Hold one node where its stored state is damaged. Errors of the store itself are raised."""
         try:
             yield
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  # a document of another version, or a damaged one
-            self._spoil(step, live, error)
+            self._hold_damaged(step, live, error)
         else:
-            self._spoilt.discard((step, live.key))
+            self._damaged.discard((step, live.key))
 
-    def _spoil(self, step: str, live: Live, error: Exception) -> None:
-        if (step, live.key) not in self._spoilt:
+    def _hold_damaged(self, step: str, live: Live, error: Exception) -> None:
+        if (step, live.key) not in self._damaged:
             _log.error(
                 "%s: what the store has of it cannot be used, and Python runs alone: %s: %s",
                 live.key.node, type(error).__name__, error,
             )  # fmt: skip
-        if all(key != live.key for _, key in self._spoilt):
+        if all(key != live.key for _, key in self._damaged):
             self._alerts.store_damaged(live.key)
-        self._spoilt.add((step, live.key))
-        live.is_held(True)
+        self._damaged.add((step, live.key))
+        live.set_held(True)
 
-    def _take_what_is_left(self) -> None:
+    def _send_leftovers(self) -> None:
         """Send the batches that dead processes had spooled."""
-        for path, batches in self._spool.left_by_others():
+        for path, batches in self._spool.read_leftovers():
             try:
                 for key, batch in batches:
                     applied = ledger.apply(self.store, key, batch, self._rules, now_us(), is_in_use=False)
@@ -293,8 +293,8 @@ class Migration:
                 continue
             self._spool.forget(path)
 
-    def _ask(self) -> None:
-        self._learn_key()
+    def _refresh(self) -> None:
+        self._read_key()
         if not self._has_warned:
             self._has_warned = True
             for text in self.store.warnings():
@@ -305,8 +305,8 @@ class Migration:
             self._notice_switch(ledger.read_kill_switch(self.store))
             self._versions[WHOLE] = versions.get(WHOLE, 0)
         for key, live in list(self._nodes.items()):
-            live.is_killed(self._switch is not None)
-            with self._spoiling("ask", live):
+            live.set_killed(self._switch is not None)
+            with self._holding_damaged("ask", live):
                 if versions.get(key, 0) != self._versions.get(key, -1):
                     self._read(live, versions.get(key, 0))
 
@@ -340,7 +340,7 @@ class Migration:
             self.key = key
             self._versions.clear()  # read everything again, whatever its version there
             for live in list(self._nodes.values()):
-                live.let_go()
+                live.drop_agreements()
 
     def _carry_stops(self) -> None:
         """Write the kill switch and the latches that this process knows of into the new store.
@@ -348,9 +348,9 @@ class Migration:
         Nothing that gives trust is carried over. A node that was released in the new store is not stopped again.
         Raises `StoreError`; a second attempt changes nothing that was done."""
         if self._switch is not None and self.store.read(WHOLE) is None:
-            ledger.kill_all(self.store, self._switch.who, _as_before(self._switch.why), now_us())
+            ledger.kill_all(self.store, self._switch.who, _add_note(self._switch.why), now_us())
         for live in list(self._nodes.values()):
-            with self._spoiling("tell", live):
+            with self._holding_damaged("tell", live):
                 self._carry_latches(live.key, live.state.latches)
 
     def _carry_latches(self, key: NodeKey, latches: Sequence[Latch]) -> None:
@@ -360,7 +360,7 @@ class Migration:
             return
         people = [each for each in latches if each.reason is Reason.KILL]
         whys = [each.why if each.reason is Reason.KILL else each.reason.value for each in latches]
-        self.tell_of(key, Kill((people or latches)[0].who, _as_before("; ".join(whys))))
+        self.tell_of(key, Kill((people or latches)[0].who, _add_note("; ".join(whys))))
 
     def _was_released(self, key: NodeKey) -> bool:
         return any(json.loads(line.text)["kind"] == "released" for line in self.store.history(key))
@@ -371,43 +371,43 @@ class Migration:
         state = ledger.load(self.store, live.key, self._rules)
         notes = {path: PathNote.from_text(text) for path, text in self.store.paths(live.key).items()}
         before = live.state.mode
-        live.is_now(state, version, notes)
+        live.update_state(state, version, notes)
         if live.key in self._versions and before is not state.mode:
             # The deciding process has logged the reason; here the change takes effect.
             _log.info("%s: %s → %s in this process", live.key.node, before.value, state.mode.value)
         self._versions[live.key] = version
 
-    def _gone(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> None:
         if not self._is_away:
             _log.warning("the store of migration state cannot be used: %s: %s", type(error).__name__, error)
         self._is_away = True
-        self._lasting += not isinstance(error, StoreAway)
-        if self._lasting == _LASTS and not isinstance(error, StoreAway):
+        self._lasting_failures += not isinstance(error, StoreAway)
+        if self._lasting_failures == _DAMAGED_AFTER_FAILURES and not isinstance(error, StoreAway):
             self._alerts.store_damaged()
-        self._say_that_it_is_long()
+        self._warn_of_long_outage()
         if time.monotonic() - self._last_seen > self.settings.hold:
             for live in list(self._nodes.values()):
-                live.is_held(True)
+                live.set_held(True)
 
-    def _say_that_it_is_long(self) -> None:
+    def _warn_of_long_outage(self) -> None:
         """Log a long outage once, with its consequence for callers."""
-        if time.monotonic() - self._last_seen > self.settings.hold and self._said_of != self._last_seen:
-            self._said_of = self._last_seen
+        if time.monotonic() - self._last_seen > self.settings.hold and self._warned_at != self._last_seen:
+            self._warned_at = self._last_seen
             _log.warning(
                 "the store of migration state has been away for more than %g s (`hold`): every node of this process "
                 "runs on Python alone until it is back", self.settings.hold,
             )  # fmt: skip
             self._alerts.store_away(self.settings.hold)
 
-    def _is_back(self) -> None:
+    def _note_contact(self) -> None:
         self._last_seen = time.monotonic()
-        self._lasting = 0
+        self._lasting_failures = 0
         if self._is_away:
             _log.warning("the store of migration state can be used again")
             self._is_away = False
-        spoilt = {key for _, key in self._spoilt}
+        spoilt = {key for _, key in self._damaged}
         for live in list(self._nodes.values()):
-            live.is_held(live.key in spoilt)
+            live.set_held(live.key in spoilt)
 
     @property
     def is_away(self) -> bool:
@@ -420,14 +420,14 @@ class Migration:
         self._wakes.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        for _ in range(_LAST_ROUNDS):
+        for _ in range(_MAX_LAST_ROUNDS):
             self.tend(is_all=True)
             self._gather()  # the new states may have set something aside; findings that waited for it were sent alone
-            if self._is_away or not any(live.has_untold or live.has_gathered for live in self._nodes.values()):
+            if self._is_away or not any(live.has_unsent or live.has_gathered for live in self._nodes.values()):
                 break
         for live in list(self._nodes.values()):
             live.log_unsaved()
-        with self._writing:
+        with self._spool_lock:
             self._spool.close()
         self._alerts.close(2.0)
         if self._owns_store:
@@ -435,8 +435,8 @@ class Migration:
         self._is_closed = True
 
 
-def _as_before(why: str) -> str:
-    return why if BEFORE in why else f"{why} ({BEFORE})"
+def _add_note(why: str) -> str:
+    return why if REPLACED_STORE_NOTE in why else f"{why} ({REPLACED_STORE_NOTE})"
 
 
 def _no_lull() -> None:

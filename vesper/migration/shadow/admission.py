@@ -12,9 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 
-_LEAST = 0.001
+_MIN_CHANCE = 0.001
 """Minimum chance of admission. Without any evidence a node would never rise."""
-_WINDOW = 1.0
+_WINDOW_SECONDS = 1.0
 
 
 class _WorkerTime(threading.local):
@@ -87,7 +87,7 @@ class Admission:
         with self._lock:
             now = self._clock()
             passed = now - self._since
-            if passed < _WINDOW:
+            if passed < _WINDOW_SECONDS:
                 return
             if self._followed:
                 self._mean = self._spent / self._followed
@@ -96,7 +96,7 @@ class Admission:
                 wanted = self._asked / passed * self._mean
                 chance = 1.0 if wanted <= self._share else self._share / wanted
                 # Half of the way, to damp bursts.
-                self.chance = max(_LEAST, min(1.0, (self.chance + chance) / 2 if chance < 1.0 else 1.0))
+                self.chance = max(_MIN_CHANCE, min(1.0, (self.chance + chance) / 2 if chance < 1.0 else 1.0))
             self._asked, self._followed, self._spent, self._since = 0, 0, 0.0, now
         for tell in self.listeners:
             tell(self.chance)

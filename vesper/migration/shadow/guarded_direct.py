@@ -20,10 +20,10 @@ from vesper.migration.compare.paths import PathNote, ending_of, prefix_name, set
 from vesper.migration.compare.transcript import Exchange
 from vesper.values.vesper_error import VesperError
 
-_NOT_ITS_OWN = (KeyboardInterrupt, SystemExit, GeneratorExit)
+_FOREIGN_EXCEPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 """Exceptions that pass through the engine from outside, besides a cancellation. All others, panics included, are faults
 of the engine."""
-_MESSAGE = 500
+_MAX_MESSAGE_CHARS = 500
 
 
 class NotAsked(VesperError):
@@ -92,7 +92,7 @@ class Broke:
 
 
 @lru_cache(64)
-def _usual(deadline: float | None) -> Limits:
+def _limits_with_deadline(deadline: float | None) -> Limits:
     """Return the default limits with this deadline. Cached, because every request needs them."""
     return Limits(UNLESS_SAID.fuel, deadline)
 
@@ -128,7 +128,7 @@ class DirectSide:
         )
         self._limits = limits
         if self._has_own_deadline:
-            self._limits = _usual(deadline) if limits is None else Limits(limits.fuel, deadline)
+            self._limits = _limits_with_deadline(deadline) if limits is None else Limits(limits.fuel, deadline)
         self._deadline = deadline
         self._is_sensitive = is_sensitive
         self._execution: PathedExecution | None = None
@@ -153,9 +153,9 @@ class DirectSide:
             self.points, self.fingerprint = answer.path, answer.fingerprint
             step: Done | Broke = Done(answer.outcome, ())
         except BaseException as error:  # noqa: BLE001  # a panic is a `BaseException`
-            step = self._raised(error)
+            step = self._fault_of(error)
         self._spent_ns += time.perf_counter_ns() - began
-        judged = self._judged(step)
+        judged = self._check_step(step)
         assert not isinstance(judged, Blocked)
         self._ready = judged
         return judged
@@ -167,13 +167,13 @@ class DirectSide:
             return ready
         began = time.perf_counter_ns()
         try:
-            step: Blocked | Done | Broke = self._moved(answer)
+            step: Blocked | Done | Broke = self._advance_execution(answer)
         except BaseException as error:  # noqa: BLE001  # a panic is a `BaseException`
-            step = self._raised(error)
+            step = self._fault_of(error)
         self._spent_ns += time.perf_counter_ns() - began
-        return self._judged(step)
+        return self._check_step(step)
 
-    def _moved(self, answer: Exchange | None) -> Blocked | Done:
+    def _advance_execution(self, answer: Exchange | None) -> Blocked | Done:
         if self._execution is None:
             given = (self._inputs, self._key, self._now, self._limits)
             if self._script and is_scripted(self._program):
@@ -190,31 +190,31 @@ class DirectSide:
         self.points = self._execution.path()
         return step
 
-    def _raised(self, error: BaseException) -> Broke:
-        if isinstance(error, _NOT_ITS_OWN) or _is_cancellation(error):
+    def _fault_of(self, error: BaseException) -> Broke:
+        if isinstance(error, _FOREIGN_EXCEPTIONS) or _is_cancellation(error):
             raise error
         if isinstance(error, NotAsked):
             return Broke(str(error), error, is_fault=False)
         # A message may contain input values, and reports of faults are stored without encryption.
         told = type(error).__name__ if self._is_sensitive else f"{type(error).__name__}: {error}"
-        return Broke(f"it raised {told}"[:_MESSAGE], error)
+        return Broke(f"it raised {told}"[:_MAX_MESSAGE_CHARS], error)
 
-    def _judged(self, step: Blocked | Done | Broke) -> Blocked | Done | Broke:
+    def _check_step(self, step: Blocked | Done | Broke) -> Blocked | Done | Broke:
         if isinstance(step, Done):
             match step.outcome:
                 case EngineFault(message):
                     told = "" if self._is_sensitive else f": {message}"
-                    return Broke(f"it is at fault{told}"[:_MESSAGE])
+                    return Broke(f"it is at fault{told}"[:_MAX_MESSAGE_CHARS])
                 case LimitHit("time") if not self._has_own_deadline:
                     return Broke("the limit on time was hit", is_fault=False)
                 case LimitHit("time"):
-                    return self._late()
+                    return self._missed_deadline()
                 case LimitHit(limit) if limit != "fuel":
-                    return Broke(f"it hit a limit on {limit}, which is not its own"[:_MESSAGE])
+                    return Broke(f"it hit a limit on {limit}, which is not its own"[:_MAX_MESSAGE_CHARS])
         is_late = self._deadline is not None and self._spent_ns > self._deadline * 1_000_000_000
-        return self._late() if is_late and not isinstance(step, Broke) else step
+        return self._missed_deadline() if is_late and not isinstance(step, Broke) else step
 
-    def _late(self) -> Broke:
+    def _missed_deadline(self) -> Broke:
         return Broke(f"it computed for more than {self._deadline:g} s")
 
 

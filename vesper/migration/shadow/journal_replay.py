@@ -24,7 +24,7 @@ from vesper.migration.shadow.shadow_run import Following
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class ReplayResult:
     """The result of a replay."""
 
     outcome: Outcome | None
@@ -33,7 +33,7 @@ class Followed:
     """Location of the first difference; None where they agree."""
 
 
-def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = None) -> Followed:
+def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = None) -> ReplayResult:
     """Run a node again on its journal entries, from START to END.
 
     A run that the Host or a limit stopped is compared up to that point. Raises `ValueError` for a run that has not
@@ -43,17 +43,17 @@ def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = N
         raise ValueError("only a run that has ended can be followed")
     transcript = journalled_transcript(entries)
     side = DirectSide(_WithoutPath(program), b"", transcript.inputs, transcript.now, limits)
-    following = Following(side, transcript, _AsWritten(), None, knows_limits=True, is_stopped=_is_stopped)
+    following = Following(side, transcript, _JournalComparator(), None, knows_limits=True, is_stopped=_is_stopped)
     match following.report():
         case Disagreement(difference, follower=outcome):
             said = f"the run {difference.leader}, and this engine {difference.follower}"
-            return Followed(outcome, f"{difference.where}: {said}")
+            return ReplayResult(outcome, f"{difference.where}: {said}")
         case Fault(what):
-            return Followed(None, f"the engine broke: {what}")
+            return ReplayResult(None, f"the engine broke: {what}")
         case Agreement():
-            return Followed(following.outcome, None)
+            return ReplayResult(following.outcome, None)
         case _:  # the run was stopped, or this engine hit a limit of its own: nothing more to compare
-            return Followed(following.outcome or transcript.outcome, None)
+            return ReplayResult(following.outcome or transcript.outcome, None)
 
 
 def _is_stopped(outcome: Outcome) -> bool:
@@ -61,7 +61,7 @@ def _is_stopped(outcome: Outcome) -> bool:
     return isinstance(outcome, Denied | LimitHit)
 
 
-class _AsWritten:
+class _JournalComparator:
     """The comparison with values in the journal's form."""
 
     def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
@@ -80,7 +80,7 @@ class _AsWritten:
 
 
 def _is_same(recorded: Request, request: Request) -> bool:
-    is_alike = _named(recorded) == _named(request)
+    is_alike = _identity(recorded) == _identity(request)
     if recorded.arguments is NOT_KEPT:  # only a digest was kept
         return is_alike
     return (
@@ -90,7 +90,7 @@ def _is_same(recorded: Request, request: Request) -> bool:
     )
 
 
-def _named(request: Request) -> tuple[object, ...]:
+def _identity(request: Request) -> tuple[object, ...]:
     return request.path, request.effect, request.effect_class, request.key
 
 

@@ -35,7 +35,7 @@ from vesper.migration.shadow.recorded_program import transcript_of
 from vesper.values.inputs import NotInputs
 
 _log = logging.getLogger("vesper.migration")
-_WHY = 600
+_MAX_REASON_CHARS = 600
 _UNFINISHED = LimitHit("unfinished")
 """Placeholder in a transcript for Python's outcome, which is not known yet."""
 
@@ -113,14 +113,14 @@ class Pair:
 
     def is_trusted(self, path: str) -> bool:
         """Return True where a direct outcome on this path may be returned uncompared."""
-        return _asked(lambda: self.watch.trusts(path))
+        return _query_trust(lambda: self.watch.trusts(path))
 
     def is_trusted_so_far(self, prefix: str) -> bool:
         """Return True where a request at this prefix may be performed for the direct engine alone."""
-        return _asked(lambda: self.watch.trusts_prefix(prefix))
+        return _query_trust(lambda: self.watch.trusts_prefix(prefix))
 
 
-def _asked(ask: Callable[[], bool]) -> bool:
+def _query_trust(ask: Callable[[], bool]) -> bool:
     try:
         return ask()
     except Exception as error:  # noqa: BLE001  # a path whose trust is unknown is not trusted
@@ -182,21 +182,21 @@ class Lockstep(Routed):
         """Report nothing: an unfinished comparison proves nothing, and differences were reported when found."""
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
-        answer = self._answered(completions)
+        answer = self._record_completion(completions)
         direct = None if self._side is None else self._side.advance(answer)
         if self._python is None and self._trusts and isinstance(direct, Blocked):
-            direct = self._sound(direct)
+            direct = self._check_request(direct)
         if self._python is None and self._trusts and direct is not None and not isinstance(direct, Broke):
             if self._is_trusted(direct):
-                return self._released(direct)
-        python = self._reference(direct, answer)
+                return self._release(direct)
+        python = self._advance_python(direct, answer)
         if isinstance(direct, Blocked | Done):
-            return self._compared(direct, python)
-        return self._alone(python)
+            return self._compare(direct, python)
+        return self._continue_alone(python)
 
     # -- the parts of one step --------------------------------------------------------------------
 
-    def _answered(self, completions: Sequence[Completion]) -> Exchange | None:
+    def _record_completion(self, completions: Sequence[Completion]) -> Exchange | None:
         """Record the completion of the pending request, and return the exchange."""
         if self._pending is None:
             if completions:
@@ -210,7 +210,7 @@ class Lockstep(Routed):
         self._trail.settle(exchange)
         return exchange
 
-    def _sound(self, direct: Blocked) -> Blocked | Broke:
+    def _check_request(self, direct: Blocked) -> Blocked | Broke:
         """Check a request that would be performed for the direct engine alone: a declared step, and not a repetition.
 
         Each round of a loop has a path of its own.
@@ -232,13 +232,13 @@ class Lockstep(Routed):
             return False  # rare, and not time-critical
         return self._pair.is_trusted(self._trail.note(self._side.points, direct.outcome).name)
 
-    def _released(self, step: Blocked | Done) -> Blocked | Done:
+    def _release(self, step: Blocked | Done) -> Blocked | Done:
         if isinstance(step, Blocked):
             (self._pending,) = step.requests
             return step
         return Done(step.outcome, ())
 
-    def _reference(self, direct: Blocked | Done | Broke | None, answer: Exchange | None) -> Blocked | Done:
+    def _advance_python(self, direct: Blocked | Done | Broke | None, answer: Exchange | None) -> Blocked | Done:
         """Return Python's step. A failed direct engine is reported and dropped."""
         broke = direct if isinstance(direct, Broke) else None
         try:
@@ -266,9 +266,9 @@ class Lockstep(Routed):
         else:
             completion = Completion(self._python_waits_for, answer.value, answer.failure)
             step = self._python.advance((completion,))
-        return self._fed(self._python, step)
+        return self._feed(self._python, step)
 
-    def _fed(self, python: Execution, step: Blocked | Done) -> Blocked | Done:
+    def _feed(self, python: Execution, step: Blocked | Done) -> Blocked | Done:
         """Feed Python the known completions by path, up to a new request or its end."""
         while isinstance(step, Blocked):
             (request,) = step.requests
@@ -323,11 +323,11 @@ class Lockstep(Routed):
 
     # -- comparing --------------------------------------------------------------------------------
 
-    def _compared(self, direct: Blocked | Done, python: Blocked | Done) -> Blocked | Done:
+    def _compare(self, direct: Blocked | Done, python: Blocked | Done) -> Blocked | Done:
         side = self._side
         assert side is not None
         if self._found is None and isinstance(direct, Done) and isinstance(python, Done):
-            verdict = self._verdict(lambda: self._same_ends(side, direct, python))
+            verdict = self._verdict(lambda: self._compare_ends(side, direct, python))
             if isinstance(verdict, Same):
                 # Without times: side by side and with marks, both engines are slower than alone.
                 note = self._trail.note(side.points, direct.outcome)
@@ -345,9 +345,9 @@ class Lockstep(Routed):
             outcomes = [each.outcome if isinstance(each, Done) else None for each in (python, direct)]
             self._judge(verdict, *outcomes)
         self._leave(self._found or "they could not be compared")
-        return self._alone(python)
+        return self._continue_alone(python)
 
-    def _same_ends(self, side: DirectSide, direct: Done, python: Done) -> Verdict:
+    def _compare_ends(self, side: DirectSide, direct: Done, python: Done) -> Verdict:
         verdict = self._pair.comparator.outcomes(python.outcome, direct.outcome)
         if not isinstance(verdict, Same) or isinstance(direct.outcome, LimitHit):
             return verdict
@@ -382,7 +382,7 @@ class Lockstep(Routed):
 
     # -- Python alone -----------------------------------------------------------------------------
 
-    def _alone(self, python: Blocked | Done) -> Blocked | Done:
+    def _continue_alone(self, python: Blocked | Done) -> Blocked | Done:
         if isinstance(python, Blocked):
             (self._pending,) = python.requests
             return python
@@ -401,7 +401,7 @@ class Lockstep(Routed):
         """Continue with Python alone."""
         self._side = None
         # Bounded, as journal entries are; a worker may send a text of any length.
-        self._handover = {"before": DirectEngine.name, "engine": PythonEngine.name, "why": why[:_WHY]}
+        self._handover = {"before": DirectEngine.name, "engine": PythonEngine.name, "why": why[:_MAX_REASON_CHARS]}
 
     # -- telling ----------------------------------------------------------------------------------
 

@@ -24,8 +24,8 @@ OnDone: TypeAlias = Callable[[Transcript | Lost, int, str | None], None]
 """Called once for each execution that began, with the transcript, the nanoseconds of computing, and the run id (None
 without a journal). `Lost` where it cannot be followed."""
 
-_MOST_PARTS = 200_000
-_DEEPEST = 64
+_MAX_ITEMS = 200_000
+_MAX_DEPTH = 64
 
 
 class RecordedProgram:
@@ -131,12 +131,12 @@ def transcript_of(
                 outcome = ContractBroken(phase, index, cast(dict[str, Value], copier.values(values)))
             case _:
                 pass
-    except _TooMuch:
+    except _TooLarge:
         return Lost("the inputs or the outputs are too large, or hold themselves: they are not kept")
     return Transcript(given, now, exchanges, outcome)
 
 
-class _TooMuch(Exception):
+class _TooLarge(Exception):
     """A value that is too large to copy, or contains itself."""
 
 
@@ -144,7 +144,7 @@ class _Copier:
     """Copies of collections, which a caller may change before the shadow run. Immutable values are shared."""
 
     def __init__(self) -> None:
-        self._left = _MOST_PARTS
+        self._left = _MAX_ITEMS
 
     def values(self, values: Mapping[str, object]) -> dict[str, object]:
         if _COLLECTIONS.isdisjoint(map(type, values.values())):
@@ -156,8 +156,8 @@ class _Copier:
             return value
         assert isinstance(value, dict | list | tuple | set)
         self._left -= len(value)
-        if self._left < 0 or depth > _DEEPEST:
-            raise _TooMuch
+        if self._left < 0 or depth > _MAX_DEPTH:
+            raise _TooLarge
         if isinstance(value, dict):
             return {key: self.copy(each, depth + 1) for key, each in value.items()}
         if isinstance(value, set):

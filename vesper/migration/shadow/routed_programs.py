@@ -26,7 +26,7 @@ from vesper.migration.shadow.shadow_run import follow_transcript
 
 __all__ = ["GuardedProgram", "NotAsked", "PairedProgram", "RecordedProgram", "follow_transcript"]
 
-_MOST_NAMES = 4096
+_MAX_NAMES = 4096
 
 
 class PairedProgram:
@@ -99,7 +99,7 @@ class GuardedProgram(PairedProgram):
             name = names.get(place)
             if name is None:
                 name = path_name(side.points, (), step.outcome)
-                if len(names) < _MOST_NAMES:
+                if len(names) < _MAX_NAMES:
                     names[place] = name
             if self._pair.is_trusted(name):
                 return step.outcome

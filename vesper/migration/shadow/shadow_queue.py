@@ -25,11 +25,11 @@ from vesper.migration.compare.reports import Lost, Report
 from vesper.migration.shadow.admission import Admission, take_worker_seconds
 
 _log = logging.getLogger("vesper.migration")
-_LULL = 0.05
+_LULL_SECONDS = 0.05
 """Seconds to wait for a moment without callers; also the poll interval."""
-_PRESSING = 32
+_PRESSING_LENGTH = 32
 """Queue length from which the thread does not wait for such a moment."""
-_AWAKE = 1.0
+_POLL_DURATION_SECONDS = 1.0
 """Seconds for which the idle thread polls before it sleeps."""
 
 
@@ -97,12 +97,12 @@ class Followers:
             with self._lock:
                 if self._is_closed:
                     lost = "the process ends"
-                elif not self._has_thread():
+                elif not self._ensure_thread():
                     lost = "no thread can be started that follows"
                 else:
                     is_taken = True
                     self._queue.append(following)
-                    is_pressing = self._is_asleep or len(self._queue) >= _PRESSING
+                    is_pressing = self._is_asleep or len(self._queue) >= _PRESSING_LENGTH
                     if self._will_be_woken and not is_pressing:
                         return
                     self._will_be_woken = True
@@ -111,10 +111,10 @@ class Followers:
                 self.admission.followed(0.0, following.size)
         if lost:
             following.report(Lost(lost))
-        elif is_pressing or not self._is_woken_at_the_end():
+        elif is_pressing or not self._request_wake():
             self._wake()
 
-    def _has_thread(self) -> bool:
+    def _ensure_thread(self) -> bool:
         """Start the thread if there is none. Returns False where the system has no more threads.
 
         The caller is served nevertheless, and the next execution tries again.
@@ -128,7 +128,7 @@ class Followers:
             self._thread = thread  # a thread that Ctrl-C left unassigned ends by itself
         return True
 
-    def _is_woken_at_the_end(self) -> bool:
+    def _request_wake(self) -> bool:
         """Let a Host wake the thread once it is idle; False where no Host serves a caller."""
         serving = (each() for each in self._serving)
         return any(each.when_quiet(self._wake) for each in serving if each is not None)
@@ -149,10 +149,10 @@ class Followers:
                     self._wanted.notify_all()
                     if self._is_closed:
                         return
-                    self._is_asleep = time.monotonic() - idle_since > _AWAKE
-                    self._wanted.wait(None if self._is_asleep else _LULL)
+                    self._is_asleep = time.monotonic() - idle_since > _POLL_DURATION_SECONDS
+                    self._wanted.wait(None if self._is_asleep else _LULL_SECONDS)
                 self._is_asleep = self._will_be_woken = False
-            if len(self._queue) < _PRESSING and not self._awaited:
+            if len(self._queue) < _PRESSING_LENGTH and not self._awaited:
                 self.lull()
             with self._lock:
                 if not self._queue:  # closed meanwhile
@@ -176,7 +176,7 @@ class Followers:
 
     def lull(self) -> None:
         """Wait briefly for a moment without callers."""
-        until = time.monotonic() + _LULL
+        until = time.monotonic() + _LULL_SECONDS
         for each in self._serving:
             serving = each()
             if serving is not None:

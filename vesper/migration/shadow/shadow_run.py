@@ -87,11 +87,11 @@ class Following:
         for number, exchange in enumerate(self._transcript.exchanges):
             step = self._side.advance(answer)
             if isinstance(step, Broke):
-                return self._broken(step)
+                return self._report_failure(step)
             if isinstance(step, Done):
-                return self._starved(step) or self._ended_early(step, number)
+                return self._check_fuel(step) or self._report_missing_requests(step, number)
             asked, (request,) = exchange.request, step.requests
-            found = self._judged(self._comparator.requests(asked, request), None)
+            found = self._report_verdict(self._comparator.requests(asked, request), None)
             if found is not None:
                 return found
             if asked.effect_class != "read":
@@ -100,22 +100,22 @@ class Following:
             answer = exchange
         step = self._side.advance(answer)
         if isinstance(step, Broke):
-            return self._broken(step)
+            return self._report_failure(step)
         leader = self._transcript.outcome
         self.outcome = step.outcome if isinstance(step, Done) else None
         if self._is_stopped(leader):
-            return None if self._transcript.exchanges else Lost(f"the leader was stopped: {_why(leader)}")
-        if starved := self._starved(step):
+            return None if self._transcript.exchanges else Lost(f"the leader was stopped: {_stop_reason(leader)}")
+        if starved := self._check_fuel(step):
             return starved
         if isinstance(step, Blocked):
-            return self._judged(self._comparator.requests(None, step.requests[0]), None)
-        found = self._judged(self._comparator.outcomes(leader, step.outcome), step.outcome)
+            return self._report_verdict(self._comparator.requests(None, step.requests[0]), None)
+        found = self._report_verdict(self._comparator.outcomes(leader, step.outcome), step.outcome)
         if found is not None:
             return found
         note = self._trail.note(self._side.points, step.outcome)
         return Agreement(note, self._side.fingerprint, None, self._side.took_ns)
 
-    def _starved(self, step: Blocked | Done) -> Lost | None:
+    def _check_fuel(self, step: Blocked | Done) -> Lost | None:
         """Return `Lost` where one engine alone ran out of fuel, and the leader's limit is unknown."""
         mine = isinstance(step, Done) and isinstance(step.outcome, LimitHit)
         is_alone = mine != isinstance(self._transcript.outcome, LimitHit)
@@ -125,30 +125,30 @@ class Following:
             else None
         )
 
-    def _ended_early(self, step: Done, number: int) -> Report | None:
+    def _report_missing_requests(self, step: Done, number: int) -> Report | None:
         """Report recorded requests that were not made. Any that is not a read makes it a difference of effects."""
         left = [each.request for each in self._transcript.exchanges[number:]]
         changing = [each for each in left if each.effect_class != "read"]
         verdict = self._comparator.requests(left[0], None)
         if isinstance(verdict, Difference) and changing:
             verdict = replace(verdict, is_effect=True)
-        return self._judged(verdict, step.outcome)
+        return self._report_verdict(verdict, step.outcome)
 
-    def _judged(self, verdict: Verdict, outcome: Outcome | None) -> Report | None:
+    def _report_verdict(self, verdict: Verdict, outcome: Outcome | None) -> Report | None:
         match verdict:
             case Same():
                 return None
             case Incomparable(why):
                 return Lost(why)
             case Difference():
-                return self._differs(verdict, outcome)
+                return self._disagreement(verdict, outcome)
 
-    def _differs(self, difference: Difference, outcome: Outcome | None) -> Disagreement:
+    def _disagreement(self, difference: Difference, outcome: Outcome | None) -> Disagreement:
         note = None if outcome is None else self._trail.note(self._side.points, outcome)
         fingerprint = None if outcome is None else self._side.fingerprint
         return Disagreement(difference, note, fingerprint, self._transcript, outcome, self._execution)
 
-    def _broken(self, broke: Broke) -> Report:
+    def _report_failure(self, broke: Broke) -> Report:
         return Fault(broke.what, self._transcript, self._execution) if broke.is_fault else Lost(broke.what)
 
 
@@ -157,5 +157,5 @@ def was_stopped(outcome: Outcome) -> bool:
     return isinstance(outcome, Denied) or (isinstance(outcome, LimitHit) and outcome.limit != "fuel")
 
 
-def _why(outcome: Outcome) -> str:
+def _stop_reason(outcome: Outcome) -> str:
     return outcome.limit if isinstance(outcome, LimitHit) else outcome.kind

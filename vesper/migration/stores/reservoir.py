@@ -48,7 +48,7 @@ class Reservoir:
         self._count = 0
 
     def after_fork(self) -> None:
-        """Discard what waits: the parent stores it. The lock is replaced, as another thread may have held it."""
+        """Discard the queue: the parent stores it. The lock is replaced, as another thread may have held it."""
         self._begin()
 
     def offer(self, path: str, fingerprint: int, transcript: Transcript) -> bool:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _compiled_engine() -> DirectEngine:
-    """Return an engine that compiles before the first run, unless the JIT is off, to repeat what production ran."""
+    """Return an engine that compiles before the first run, as production does, unless the JIT is off."""
     found = tiering()
     return DirectEngine(found if found.jit == "off" else replace(found, jit="always"))
 

@@ -1,4 +1,4 @@
-"""An engine that differs from itself: it is found, kept, and holds its node until somebody closes it."""
+"""Noise: an engine that differs from itself is found, stored, and blocks promotion until it is closed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def python() -> Program:
 
 
 def unsteady() -> WrongProgram:
-    """Another fee at every second call."""
+    """Return another fee at every second call."""
     calls = count()
 
     def lie(_inputs: Inputs, done: Done) -> Done:
@@ -70,7 +70,7 @@ def test_engines_agree_with_themselves() -> None:
         assert noise_of(engine.load(node()), node(), transcript, Comparator(node())) is None
 
 
-def test_what_differs_from_itself_is_found() -> None:
+def test_noise_is_found() -> None:
     found = noise_of(unsteady(), node(), recorded(python(), INPUTS), Comparator(node()))
     assert found == Difference("noise", "outputs.fee", "returned", "returned")
 
@@ -117,7 +117,7 @@ def noise(where: str) -> Disagreement:
         ([None], None),
     ],
 )
-def test_what_following_twice_comes_to(reports: list[Report | None], comes_to: Report | None) -> None:
+def test_reports_of_two_shadow_runs(reports: list[Report | None], comes_to: Report | None) -> None:
     waiting = iter(reports)
     assert checked(lambda: next(waiting), TRANSCRIPT, "run-1") == comes_to
     assert list(waiting) == [], "as often as that and no more"
@@ -127,8 +127,8 @@ def test_a_few_percent_are_checked() -> None:
     assert sum(is_checked(number) for number in range(10_000)) == 200
 
 
-def test_traffic_on_an_engine_that_wavers_is_told_to_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every second answer on the same records is another one; the agreement before it is none."""
+def test_noise_in_traffic_reaches_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second outcome on the same records differs; the agreement before it does not count."""
     routes = routes_in(tmp_path, MemoryStore())
     try:
         program = routes.program(node())

@@ -1,4 +1,4 @@
-"""The controller: when it promotes, what stops it, how it takes a node back, and what it writes down."""
+"""The controller: promotions, blocks, demotions, and the records of decisions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WHO = ("ann", "because")
 
 
 def test_clean_distinct_runs_cross_at_exactly_the_promised_numbers() -> None:
-    """One run at a time where it counts."""
+    """One run at a time near the threshold."""
     state, crossed = node(), {}
     total = 0
     for until in (200, 10_800, 108_200, 108_240):
@@ -171,8 +171,8 @@ def test_a_node_that_fell_because_it_is_slow_rises_when_it_is_not() -> None:
     assert state.mode is CANARY
 
 
-def test_an_engine_that_is_wrong_on_every_request_does_not_fill_the_history() -> None:
-    """Nothing is taken away the second time; each one counts all the same."""
+def test_repeated_divergences_do_not_fill_the_history() -> None:
+    """The second divergence takes no evidence; each one is counted nevertheless."""
     wrong = [Diverged(MAIN, "f")] * 50
     state, decisions = told(node(), wrong)
     assert decisions == [PathDemoted(MAIN, "f", 2)]
@@ -185,8 +185,8 @@ def test_an_engine_that_is_wrong_on_every_request_does_not_fill_the_history() ->
     assert decisions == [Closed("f", MAIN, *WHO), PathDemoted(MAIN, "f", 153)], "it was closed, and is open again"
 
 
-def test_what_an_open_divergence_takes_again_and_again_has_no_line() -> None:
-    """It is decided all the same, so that who listens hears of it: the path begins afresh each time."""
+def test_an_open_divergence_that_demotes_again_gets_no_line() -> None:
+    """The decision is made nevertheless, for listeners: the path restarts each time."""
     assert has_line(node(), PathDemoted(MAIN, "f", 2))
     state, _ = told(node(), [Diverged(MAIN, "f"), Agreed(MAIN, 100_000, 100_000)])
     assert not has_line(state, PathDemoted(MAIN, "f", 3)), "it is compared already"
@@ -238,7 +238,7 @@ def test_coming_back_needs_fresh_evidence_one_mode_at_a_time() -> None:
     assert state.mode is DIRECT
 
 
-def test_nothing_but_a_person_releases_a_latch() -> None:
+def test_only_a_person_releases_a_latch() -> None:
     state, _ = told(at(DUAL), [Kill(*WHO)])
     pinned, _ = told(state, [PinTo(PYTHON, 5, *WHO)])
     later, decisions = step(pinned, Tick(), 6)
@@ -285,7 +285,7 @@ def test_a_release_under_a_pin_to_python_stays_in_python() -> None:
         (DUAL, Close("unheard of", *WHO), "no open divergence"),
     ],
 )
-def test_what_is_refused_says_why_and_changes_nothing(mode: Mode, event: Event, why: str) -> None:
+def test_a_refusal_has_a_reason_and_changes_nothing(mode: Mode, event: Event, why: str) -> None:
     state = at(mode)
     after, (decision,) = step(state, event, 0)
     assert isinstance(decision, Refused)
@@ -293,7 +293,7 @@ def test_what_is_refused_says_why_and_changes_nothing(mode: Mode, event: Event, 
     assert after == state
 
 
-def test_an_approval_does_not_stand_for_evidence() -> None:
+def test_an_approval_does_not_replace_evidence() -> None:
     state, _ = told(node(DUAL), [Agreed(MAIN, 206, 206)])
     _, (decision,) = step(state, Promote(*WHO), 0)
     assert isinstance(decision, Refused)
@@ -301,13 +301,13 @@ def test_an_approval_does_not_stand_for_evidence() -> None:
     assert missing_conditions(state)[-1] == Missing("the approval of a person for dual_verify")
 
 
-def test_a_slow_engine_is_no_matter_where_python_answers() -> None:
+def test_a_slow_engine_does_not_demote_where_python_answers() -> None:
     state, decisions = told(at(DUAL), [Timed(100_000, 300_000)] * (3 * latency.ROUND_SIZE))
     assert state.mode is DUAL
     assert changes(decisions) == []
 
 
-def test_an_input_that_agreed_before_is_taken_back() -> None:
+def test_an_agreement_is_revoked_by_a_divergence() -> None:
     state, _ = told(node(), [Agreed(MAIN, 10, 10), Diverged(MAIN, "f", was_clean=True)])
     assert (state.clean, state.divergences) == (9, 1)
 
@@ -360,6 +360,6 @@ def test_runs_until_a_change_are_exact(closes: bool) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: Agreed(MAIN, 2, 1), lambda: Generated(MAIN, -1), lambda: Unknown(-1)])
-def test_counts_that_cannot_be_are_refused(make: Callable[[], Event]) -> None:
+def test_impossible_counts_are_refused(make: Callable[[], Event]) -> None:
     with pytest.raises(ValueError, match="cannot be"):
         make()

@@ -1,4 +1,4 @@
-"""Every change of mode that exists, taken; and the report of those that no test takes, which is empty."""
+"""Every legal change of mode is taken, and the list of untested ones is empty."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def latching(mode: Mode) -> dict[Key, Story]:
 
 
 def full_list(mode: Mode) -> Story:
-    """A node whose list of open divergences is full in a mode; one more comes in that is not in the list.
+    """Return a node in a mode with a full list of open divergences, and the event of another one.
 
-    The list is put in place, because the divergences that would fill it take the node out of its mode first.
+    The list is set directly, because the divergences that would fill it demote the node first.
     """
 
     def start() -> NodeState:
@@ -166,7 +166,7 @@ def random_event(draw: random.Random) -> Event:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_happens_the_rules_hold(seed: int) -> None:
+def test_invariants_hold_after_any_events(seed: int) -> None:
     draw = random.Random(seed)
     state = node(*draw.sample([CANARY, DUAL, DIRECT], draw.randint(0, 1)))
     taken: set[Mode] = set()

@@ -35,7 +35,7 @@ def route(store: Store, folder: Path, key: NodeKey) -> tuple[Migration, Live]:
 
 
 def mode_in(store: Store, folder: Path, key: NodeKey) -> Mode:
-    """The mode in which a process that starts now routes the node."""
+    """Return the mode in which a process that starts now routes the node."""
     migration, live = route(store, folder, key)
     agree(live, 300)
     migration.tend(is_all=True)

@@ -1,4 +1,4 @@
-"""The watch over the rate and the guard of latency."""
+"""The CUSUM of divergences and the latency detector."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_long_good_past_does_not_hide_a_bad_hour() -> None:
     assert cusum.is_alarm(state)
 
 
-def test_at_once_and_one_by_one_come_to_the_same() -> None:
+def test_counting_at_once_equals_counting_one_by_one() -> None:
     draw = random.Random(4)
     one_by_one = at_once = cusum.RateState()
     for _ in range(200):
@@ -51,7 +51,7 @@ def test_at_once_and_one_by_one_come_to_the_same() -> None:
 
 
 @pytest.mark.parametrize("mode", [mode for mode in LADDER if mode not in THRESHOLDS], ids=lambda mode: mode.value)
-def test_there_is_no_watch_where_nothing_could_be_demoted(mode: Mode) -> None:
+def test_modes_without_threshold_have_no_rate_alarm(mode: Mode) -> None:
     state = cusum.RateState()
     for _ in range(10):
         state = cusum.add_divergence(state, mode)
@@ -79,8 +79,8 @@ def test_a_tail_that_got_longer_is_seen_where_the_median_did_not() -> None:
     assert latency.is_slower(fast, slow)
 
 
-def test_what_caches_explain_is_not_called_slower() -> None:
-    """A node of 2 µs at 150 requests a second, as it was measured: Python leads, and the direct engine follows."""
+def test_cold_caches_are_not_called_slower() -> None:
+    """A node of 2 µs at 150 requests a second, as measured: Python leads, and the direct engine follows."""
     python = tuple(30_000 + 50 * number for number in range(latency.ROUND_SIZE))
     for by, is_slower in ((20_000, False), (45_000, False), (80_000, True)):
         assert latency.is_slower(python, tuple(each + by for each in python)) is is_slower
@@ -128,7 +128,7 @@ def test_over_a_thousandth_unknown_blocks(compared: int, unknown: int, blocks: b
     assert is_too_unknown(compared, unknown) is blocks
 
 
-def test_times_that_are_taken_together_come_to_the_same_as_one_by_one() -> None:
+def test_batched_times_equal_single_ones() -> None:
     draw = random.Random(8)
     for _ in range(30):
         one_by_one = together = latency.LatencyState()
@@ -149,7 +149,7 @@ def test_times_that_are_taken_together_come_to_the_same_as_one_by_one() -> None:
         assert judged <= 4, "only those with which a round is full are judged"
 
 
-def test_no_time_is_less_than_none_however_it_is_told() -> None:
+def test_negative_times_are_refused() -> None:
     for times in ((-1, None), (None, -1)):
         with pytest.raises(ValueError, match="less than no time"):
             latency.add_times(latency.LatencyState(), [(1, 1), times])

@@ -1,4 +1,4 @@
-"""The text of a state: every field comes back, and no other text is a state."""
+"""The encoding of a state: every field is restored, and no other text is accepted."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def changed(name: str, value: Any) -> str:
     ["", "null", "[]", "7", '"x"', "{}", "{", "\x00", '{"format": 1}', '{"format": "1"}', "[" * 100_000, b"\xff\xfe{",
      '{"format": 2, "node": "a"}', "NaN", "1" * 5000],
 )  # fmt: skip
-def test_what_is_no_state(text: str | bytes) -> None:
+def test_texts_that_are_no_state(text: str | bytes) -> None:
     with pytest.raises(BadState):
         state_from_text(text, SETTINGS)
 
@@ -104,7 +104,7 @@ def test_what_is_no_state(text: str | bytes) -> None:
         ("latency", [["1"], [], 0]), ("latency", ["", "", 0]), ("something_else", 1),
     ],
 )  # fmt: skip
-def test_a_document_that_says_something_else_is_refused(name: str, value: Any) -> None:
+def test_a_changed_document_is_refused(name: str, value: Any) -> None:
     document = json.loads(state_text(a_state()))
     assert state_from_text(json.dumps(document), a_state().settings) == a_state()
     with pytest.raises(BadState):

@@ -1,4 +1,4 @@
-"""What batches and persons do to a node, through every store."""
+"""Effects of batches and orders on a node, in every store."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def test_a_divergence_is_kept_with_its_exemplars(store: Store) -> None:
     assert (oldest.first_us, oldest.last_us, oldest.status) == (NOW + 1, NOW + 7, "open")
 
 
-def test_a_text_that_no_encoding_has_loses_no_divergence(store: Store) -> None:
-    """Half of a pair of code units, as a broken terminal or a hostile caller gives it, and a NUL."""
+def test_lone_surrogates_lose_no_divergence(store: Store) -> None:
+    """A lone surrogate, as a broken terminal or a hostile caller sends it, and a NUL."""
     odd = divergence("f1", "run-\ud800\x00")
     event = diverged("one", 1, "f1").happened[0].event
     apply(store, Batch("one", 1, [Happened(event, odd, 5)]))
@@ -146,7 +146,7 @@ def test_closing(store: Store) -> None:
 
 
 def test_a_demoted_path_begins_a_new_set(store: Store) -> None:
-    """The other path, whose name begins alike, and the node keep theirs."""
+    """The other path, whose name has the same prefix, and the node keep theirs."""
     apply(store, agreed("one", 1, MAIN, range(5)))
     apply(store, agreed("one", 2, OTHER, range(5)))
     store_batch = Batch("one", 3, generated={MAIN: frozenset(range(50, 53)), OTHER: frozenset({60})})
@@ -187,7 +187,7 @@ def test_generated_inputs_that_traffic_brought_are_not_counted(store: Store) -> 
     assert again.state.clean == 5
 
 
-def test_what_happened_comes_before_what_agreed(store: Store) -> None:
+def test_events_are_applied_before_agreements(store: Store) -> None:
     batch = replace(agreed("one", 1, MAIN, range(300)), happened=diverged("one", 1, "f1", 7).happened)
     after = apply(store, batch)
     assert after.state.clean == 299
@@ -195,8 +195,8 @@ def test_what_happened_comes_before_what_agreed(store: Store) -> None:
 
 
 @pytest.mark.parametrize("wrong", [1, 100])
-def test_a_path_that_is_wrong_now_and_then_has_no_evidence_of_what_agreed_beside_it(store: Store, wrong: int) -> None:
-    """Nine inputs of ten agree, in every batch. The node counts them as before."""
+def test_agreements_beside_a_divergence_do_not_count_for_its_path(store: Store, wrong: int) -> None:
+    """Nine inputs of ten agree in every batch. The node counts them as before."""
     for number in range(1, 6):
         first = 10_000 * number
         happened = [
@@ -213,7 +213,7 @@ def test_a_path_that_is_wrong_now_and_then_has_no_evidence_of_what_agreed_beside
     assert (again.paths[MAIN].clean, is_proven(again, MAIN)) == (1000, True), "gathered afterwards, it counts"
 
 
-def test_what_agreed_on_other_paths_counts_beside_a_divergence(store: Store) -> None:
+def test_agreements_on_other_paths_count_beside_a_divergence(store: Store) -> None:
     seen = {path: SeenOnPath(frozenset(range(300)), 300) for path in (MAIN, OTHER)}
     found = apply(store, Batch("one", 1, diverged("one", 1, "f1", 7).happened, seen)).state
     assert (found.clean, found.paths[MAIN].clean, found.paths[OTHER].clean) == (598, 0, 299)
@@ -227,7 +227,7 @@ def test_generated_inputs_beside_a_divergence_are_no_evidence_of_its_path(store:
     assert (again.paths[MAIN].generated, again.paths[OTHER].generated) == (1000, 1000)
 
 
-def test_a_fall_in_a_batch_takes_what_agreed_beside_it_from_every_path(store: Store) -> None:
+def test_a_fall_in_a_batch_drops_its_agreements_on_every_path(store: Store) -> None:
     apply(store, agreed("one", 1, MAIN, range(300)))
     fall = Happened(Demote(Mode.SHADOW_DIRECT, "ann", "for a test"))
     seen = {path: SeenOnPath(frozenset(range(300)), 300) for path in (MAIN, OTHER)}
@@ -236,8 +236,8 @@ def test_a_fall_in_a_batch_takes_what_agreed_beside_it_from_every_path(store: St
     assert found.paths[OTHER].clean == 300, "it was not there to lose anything"
 
 
-def test_what_was_gathered_before_a_divergence_was_told_is_no_evidence_of_its_path(store: Store) -> None:
-    """A divergence is told at once, and what agreed before it a second later, by its own process and by others."""
+def test_agreements_collected_before_a_divergence_do_not_count(store: Store) -> None:
+    """A divergence is sent at once, and earlier agreements a second later, by its own process and by others."""
 
     def told(process: str, number: int, first: int, attempt: int) -> NodeState:
         seen = SeenOnPath(frozenset(range(first, first + 300)), 300, attempt)
@@ -255,7 +255,7 @@ def test_what_was_gathered_before_a_divergence_was_told_is_no_evidence_of_its_pa
 
 
 def test_notes_of_paths(store: Store) -> None:
-    """The first one stays, with every prefix that any process saw."""
+    """The first note stays, with the prefixes of all processes."""
     first, other = PathNote(b"\x01", ("charge: ok",), "returned", ("x",)), PathNote(b"\x02", (), "returned")
     apply(store, Batch("one", 1, paths={MAIN: first.to_text(), OTHER: other.to_text()}))
     apply(store, Batch("two", 1, paths={MAIN: replace(first, prefixes=("y", "x")).to_text()}))
@@ -314,7 +314,7 @@ def test_a_history_verifies_and_a_changed_byte_is_named(store: Store) -> None:
 
 
 def test_a_divergence_that_is_open_has_one_line_however_often_it_comes(store: Store) -> None:
-    """Also where something agreed in between, and on every path that it was found on. All of it counts."""
+    """This holds with agreements in between, and on every path of the divergence. All occurrences count."""
     apply(store, agreed("one", 1, MAIN, range(300)))
     apply(store, agreed("one", 2, OTHER, range(100)))
     before = len(store.history(KEY))
@@ -337,7 +337,7 @@ def test_a_divergence_that_is_open_has_one_line_however_often_it_comes(store: St
 
 
 def test_a_path_that_was_trusted_again_has_a_line_when_it_is_not(store: Store) -> None:
-    """Its divergence is open on another path, so that it may have its evidence meanwhile."""
+    """Its divergence is open on another path, so that it may gain evidence meanwhile."""
     apply(store, diverged("one", 1, "f1", 1))
     apply(store, diverged("one", 2, "f1", 2, path=OTHER))
     apply(store, agreed("one", 3, OTHER, range(100, 500)))
@@ -366,7 +366,7 @@ def test_work_that_fails_leaves_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": 2}', "no JSON"])
-def test_a_state_that_somebody_changed_is_refused_and_stays(store: Store, text: str) -> None:
+def test_a_changed_state_is_refused_and_kept(store: Store, text: str) -> None:
     store.transact(KEY, lambda transaction: transaction.put_state(text))
     with pytest.raises(BadState):
         ledger.load(store, KEY, SETTINGS)
@@ -399,8 +399,8 @@ def test_a_kill_switch_that_cannot_be_read(store: Store, text: str) -> None:
         ledger.read_kill_switch(store)
 
 
-def test_what_happened_is_taken_in_order_with_the_times_between(store: Store) -> None:
-    """The same as every event by itself, also where a round of times decides something."""
+def test_events_and_times_are_applied_in_order(store: Store) -> None:
+    """The result equals that of single events, also where a round of times decides something."""
     slow, fast = Timed(100_000, 300_000), Timed(100_000, 100_000)
     events: list[Event] = [
         *[slow] * (latency.ROUND_SIZE + 3), Unknown(1), *[fast] * 20, *[slow] * (2 * latency.ROUND_SIZE),

@@ -1,4 +1,4 @@
-"""Requests by hour and samples of the evidence: what is counted, what is kept, and what is begun anew."""
+"""Requests by hour and samples of the evidence: counting, bounds, and restarts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_newest_hours_are_kept() -> None:
 
 
 @pytest.mark.parametrize("served", [{"python": 1}, {"direct_only/rust": 1}, {PYTHON: -1}])
-def test_what_cannot_be_counted_is_refused(served: dict[str, int]) -> None:
+def test_invalid_counts_are_refused(served: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"is no (count|mode and engine)"):
         Traffic().add_served(served, NOON_US)
 
@@ -99,7 +99,7 @@ def test_a_batch_counts_once_and_samples_once_a_minute(tmp_path: Path) -> None:
     store.close()
 
 
-def test_only_who_runs_a_node_says_that_it_is_in_use(tmp_path: Path) -> None:
+def test_only_running_processes_mark_an_epoch_as_used(tmp_path: Path) -> None:
     told = Told(tmp_path)
     later = NOON_US + HOUR_US
 
@@ -128,7 +128,7 @@ def test_only_who_runs_a_node_says_that_it_is_in_use(tmp_path: Path) -> None:
         (SAMPLES, '{"format": 1, "samples": [[1, -2, 3, 1]]}'),
     ],
 )
-def test_what_cannot_be_read_is_begun_anew_and_stops_nothing(
+def test_unreadable_documents_are_restarted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, text: str
 ) -> None:
     told = Told(tmp_path)
@@ -162,7 +162,7 @@ def test_the_course_of_a_node(tmp_path: Path) -> None:
 
 
 def test_the_last_point_is_now(tmp_path: Path) -> None:
-    """Samples are a minute apart: what came since the last one is in the picture all the same."""
+    """Samples are a minute apart; the last point covers the time since then."""
     told = Told(tmp_path)
     told.batch(runs=1)
     told.now_us = NOON_US + MINUTE_US // 2

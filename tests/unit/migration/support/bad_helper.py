@@ -1,6 +1,7 @@
-"""A helper process that runs no engine and breaks on purpose: `python -m tests.unit.migration.support.bad_helper`. The
-input `word`
-of an execution says how; whatever else it says is agreement."""
+"""A helper process without an engine that fails on purpose: `python -m tests.unit.migration.support.bad_helper`.
+
+The input `word` of an execution selects the failure; any other word is agreement.
+"""
 
 from __future__ import annotations
 

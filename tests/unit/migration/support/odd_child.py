@@ -1,4 +1,4 @@
-"""A process that does not answer as it should: `python -m tests.unit.migration.support.odd_child LIFE HOW`."""
+"""A child process that misbehaves: `python -m tests.unit.migration.support.odd_child LIFE HOW`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both engines of a node, a watch that remembers, and a direct engine that goes wrong where a test says so."""
+"""Both engines of a node, a recording watch, and a direct engine with planted faults."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from vesper.migration.shadow.routed_programs import GuardedProgram, PairedProgra
 KEY = b"sixteen bytes!!!"
 Step: TypeAlias = Blocked | Done
 Bend: TypeAlias = Callable[[Step], Step]
-"""What a wrong engine makes of what a right one does."""
+"""Function that changes the steps of a right engine."""
 
 
 @dataclass
 class Noting:
-    """A watch that trusts what it is told to, and remembers what is reported."""
+    """A watch with configurable trust that records reports."""
 
     trusts_prefixes: bool = False
     trusts_paths: bool = False
@@ -46,7 +46,7 @@ class Noting:
 
 
 class Wrong:
-    """A direct engine of which each step goes through `bend`."""
+    """A direct engine whose steps pass through `bend`."""
 
     def __init__(self, program: DirectProgram, bend: Bend) -> None:
         self._program = program
@@ -94,7 +94,7 @@ class Both:
         return Both(compiled, PythonEngine().load(compiled), DirectEngine().load(compiled), Comparator(compiled))
 
     def program(self, kind: str, watch: Noting, bend: Bend | None = None, **more: Any) -> PairedProgram:
-        """`paired`; or `guarded`, where `prefixes` or `all` of it is trusted."""
+        """Return the program: `paired`, or `guarded` with trust in `prefixes` or `all`."""
         direct: PathedProgram = self.direct if bend is None else Wrong(self.direct, bend)
         watch.trusts_prefixes = kind in ("prefixes", "all")
         watch.trusts_paths = kind == "all"
@@ -107,7 +107,7 @@ KINDS = ("paired", "guarded", "prefixes", "all")
 
 
 def at(path: str, change: Callable[[Request], Step]) -> Bend:
-    """Something else at the request at this path."""
+    """Return a bend of the request at this path."""
 
     def bend(step: Step) -> Step:
         return change(step.requests[0]) if isinstance(step, Blocked) and step.requests[0].path == path else step

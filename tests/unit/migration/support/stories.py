@@ -1,4 +1,4 @@
-"""Nodes on their way: states that were reached by events alone, and the events that lead on."""
+"""States of nodes that events alone lead to, and the events that follow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def node(*approvals: Mode) -> NodeState:
 
 
 def at(mode: Mode, clean: int = 1_000_000) -> NodeState:
-    """A node that came to a mode by evidence and rises no further without a person."""
+    """Return a node that reached a mode by evidence, and needs a person to rise further."""
     if mode is Mode.PYTHON_ONLY:
         return told(node(), [PinTo(mode, FAR, "ann", "for a test")])[0]
     above = LADDER[mode.level + 1 :][:1]
@@ -45,7 +45,7 @@ def at(mode: Mode, clean: int = 1_000_000) -> NodeState:
 
 
 def complete(mode: Mode, clean: int = 0) -> NodeState:
-    """A node that came to a mode because all of its inputs were run, and that saw a little traffic."""
+    """Return a node that reached a mode by enumeration, with a little traffic."""
     state, _ = told(node(*LADDER[mode.level + 1 :][:1]), [Enumerated(1_000), Tick(), Tick(), Tick()])
     assert state.mode is mode
     return told(state, [Agreed(MAIN, clean, clean)])[0]

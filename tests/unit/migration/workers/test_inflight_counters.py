@@ -54,7 +54,7 @@ os.abort()
 
 
 def died(folder: Path) -> Path:
-    """The file of a process that aborted with three executions of pay_v1 under way."""
+    """Return the file of a process that aborted with three running executions of pay_v1."""
     before = set(folder.glob("*.flights"))
     command = [sys.executable, "-c", _DIES, str(folder)]
     assert subprocess.run(command, cwd=ROOT, check=False, preexec_fn=_no_core).returncode == -6
@@ -68,7 +68,7 @@ def _no_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def test_what_a_process_had_under_way_when_it_aborted_is_found_once(tmp_path: Path) -> None:
+def test_running_executions_of_an_aborted_process_are_found_once(tmp_path: Path) -> None:
     died(tmp_path)
     (found,) = claim_lost(tmp_path)
     assert (found.key, found.count) == (KEY, 3)
@@ -81,7 +81,7 @@ def test_what_a_process_had_under_way_when_it_aborted_is_found_once(tmp_path: Pa
     assert state.latches[0].reason.value == "lost_runs"
 
 
-def test_the_living_are_left_alone(tmp_path: Path, flights: Flights) -> None:
+def test_living_processes_are_left_alone(tmp_path: Path, flights: Flights) -> None:
     flights.slot(KEY).enter()
     assert claim_lost(tmp_path) == []
     with subprocess.Popen(
@@ -101,7 +101,7 @@ def test_the_living_are_left_alone(tmp_path: Path, flights: Flights) -> None:
     assert len(list((tmp_path / "aside").iterdir())) == 1
 
 
-def test_one_of_several_that_look_at_once_has_it(tmp_path: Path) -> None:
+def test_one_of_several_scans_claims_the_file(tmp_path: Path) -> None:
     died(tmp_path)
     children = []
     for _ in range(4):
@@ -112,7 +112,7 @@ def test_one_of_several_that_look_at_once_has_it(tmp_path: Path) -> None:
     assert sorted(statuses) == [100, 100, 100, 101]
 
 
-def test_who_could_not_tell_finds_it_again(tmp_path: Path) -> None:
+def test_an_unreported_file_is_found_again(tmp_path: Path) -> None:
     died(tmp_path)
 
     def refuses(_: LostFlights) -> None:
@@ -140,7 +140,7 @@ def test_who_could_not_tell_finds_it_again(tmp_path: Path) -> None:
         (b"x" * (SIZE + 1), "bytes"),
     ],
 )
-def test_what_cannot_be_read_is_named_and_moved_aside(
+def test_an_unreadable_file_is_moved_aside(
     tmp_path: Path, data: bytes, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / f"{dead_owner()}@1.flights").write_bytes(data)
@@ -194,7 +194,7 @@ def test_a_forked_process_counts_in_its_own_file(tmp_path: Path, flights: Flight
     assert claim_lost(tmp_path) == []
 
 
-def test_more_nodes_than_there_are_places_are_said(flights: Flights, caplog: pytest.LogCaptureFixture) -> None:
+def test_nodes_beyond_the_slots_are_logged(flights: Flights, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(SLOTS // 2):
         flights.slot(NodeKey(f"n_v{number}", "e"))
     assert not caplog.records
@@ -217,7 +217,7 @@ def test_a_disk_that_is_full_is_an_error_and_leaves_nothing(tmp_path: Path, monk
 
 
 class Aborting(routed.Misbehaving):
-    """A direct engine that takes the process with it, for one amount."""
+    """A direct engine that aborts the process for one amount."""
 
     def call_pathed(self, inputs: Mapping[str, object], *rest: Any) -> Pathed:
         if inputs["amount"] == 66:
